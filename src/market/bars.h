@@ -1,0 +1,49 @@
+/* Market data in memory: canonical bars in segments, and where they came from. */
+#ifndef DQN_MARKET_BARS_H
+#define DQN_MARKET_BARS_H
+
+#include "../base.h"
+#include "../config.h"
+
+/* What the loader saw and did; printed after loading and kept in checkpoints. */
+struct dqn_bars_info {
+    char source[DQN_TEXT_MAX];  /* file name(s), or "synthetic realistic" */
+    char dialect[64];           /* "generic header", "binance klines", ... */
+    char symbol[64];
+    char sha256[65];            /* of the file's bytes; of the bars for synthetic markets */
+    double bar_seconds;         /* median distance of stamps */
+    size_t n_gaps;              /* distances above 1.5 bars */
+    size_t n_zero_volume;
+    size_t n_duplicates;        /* identical rows dropped */
+    size_t n_adjustments;       /* bars where the adjustment factor changed */
+    size_t n_repaired;          /* bars widened by data.ohlc_repair */
+    bool reversed;              /* the file was newest first */
+};
+
+struct dqn_bars {
+    size_t n;
+    int64_t *time_ns;     /* [n] UTC, strictly ascending */
+    double *open, *high, *low, *close; /* [n] finite, > 0, high and low outermost */
+    double *volume;       /* [n] >= 0; NULL when the data has none */
+    double *half_spread;  /* [n] fraction of the price; NULL when the data has none */
+    uint8_t *untradable;  /* [n] 1 = filled in by data.gaps: ffill; NULL when there is none */
+    double *hidden;       /* [n] synthetic: the hidden state (ou: X in stationary stds); or NULL */
+    size_t n_segments;
+    size_t *segment;      /* [n_segments + 1] first bars, then n */
+    struct dqn_bars_info info;
+};
+
+/* Loads data.file, or makes the synthetic market when there is none. `quiet` prints nothing.
+ * DQN_ERR_DATA with file:line:column for bad data. */
+enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
+/* Only the files / only the synthetic market. */
+enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
+enum dqn_status dqn_bars_synthetic(struct dqn_bars *out,
+                                   const struct dqn_config_synthetic *config);
+void dqn_bars_free(struct dqn_bars *bars);
+
+/* Arrays for n bars (flags choose the optional ones). */
+enum dqn_status dqn_bars_alloc(struct dqn_bars *out, size_t n, bool volume, bool half_spread,
+                               bool untradable, bool hidden);
+
+#endif
