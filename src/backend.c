@@ -1,0 +1,50 @@
+/* What both backends share: the count of host waits, and the sizes of environments. */
+#include "backend.h"
+
+#include <stdatomic.h>
+
+#include "../envs/all.h"
+
+static atomic_uint_fast64_t n_waits;
+
+uint64_t dqn_queue_waits(void) {
+    return atomic_load_explicit(&n_waits, memory_order_relaxed);
+}
+
+void dqn_queue_count_wait(void) {
+    atomic_fetch_add_explicit(&n_waits, 1, memory_order_relaxed);
+}
+
+struct env_entry {
+    const char *name;
+    size_t observations, actions, state_bytes, params_bytes;
+    uint64_t step_limit;
+};
+
+#define ENV_ENTRY(name, observations, actions, limit)                                              \
+    {#name, observations, actions, sizeof(struct name##_state), sizeof(struct name##_params), limit},
+static const struct env_entry env_table[] = {DQN_ENV_LIST(ENV_ENTRY)};
+
+size_t dqn_env_state_bytes(enum dqn_env_id env) {
+    return env_table[env].state_bytes;
+}
+
+size_t dqn_env_params_bytes(enum dqn_env_id env) {
+    return env_table[env].params_bytes;
+}
+
+size_t dqn_env_observations(enum dqn_env_id env) {
+    return env_table[env].observations;
+}
+
+size_t dqn_env_actions(enum dqn_env_id env) {
+    return env_table[env].actions;
+}
+
+uint64_t dqn_env_step_limit(enum dqn_env_id env) {
+    return env_table[env].step_limit;
+}
+
+const char *dqn_env_name(enum dqn_env_id env) {
+    return env_table[env].name;
+}
