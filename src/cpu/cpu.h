@@ -19,6 +19,8 @@ typedef enum dqn_status (*dqn_cpu_run)(struct dqn_cpu_pool *pool, const void *ar
  * of args and runs it in its worker, in order; its error then comes from the queue's wait. */
 enum dqn_status dqn_cpu_submit(struct dqn_queue *q, dqn_cpu_run run, const void *args, size_t size);
 
+extern const struct dqn_backend dqn_cpu_backend; /* backend_cpu.c */
+
 /* The tables that backend_cpu.c joins. */
 extern const struct dqn_nn_ops dqn_cpu_nn_ops;           /* nn_cpu.c */
 extern const struct dqn_env_ops dqn_cpu_env_ops;         /* env_cpu.c */
