@@ -22,7 +22,8 @@ struct env_entry {
 };
 
 #define ENV_ENTRY(name, observations, actions, limit)                                              \
-    {#name, observations, actions, sizeof(struct name##_state), sizeof(struct name##_params), limit},
+    {#name, observations, actions, sizeof(struct name##_state), sizeof(struct name##_params),      \
+     limit},
 static const struct env_entry env_table[] = {DQN_ENV_LIST(ENV_ENTRY)};
 
 size_t dqn_env_state_bytes(enum dqn_env_id env) {
@@ -47,4 +48,17 @@ uint64_t dqn_env_step_limit(enum dqn_env_id env) {
 
 const char *dqn_env_name(enum dqn_env_id env) {
     return env_table[env].name;
+}
+
+void dqn_env_default_params(enum dqn_env_id env, void *params) {
+    switch (env) {
+#define ENV_DEFAULTS(name, observations, actions, limit)                                           \
+    case DQN_ENV_##name:                                                                           \
+        name##_defaults((struct name##_params *)params);                                           \
+        break;
+        DQN_ENV_LIST(ENV_DEFAULTS)
+#undef ENV_DEFAULTS
+    case DQN_ENV_COUNT:
+        break;
+    }
 }

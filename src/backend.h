@@ -5,8 +5,8 @@
  * Rules for every operation:
  *  - it enqueues on `q` and returns; nothing waits for the device. Its arguments are copied, what
  *    they point to must live until the queue was waited for;
- *  - values that change from step to step (epsilon, beta, learning rate, cursors, counters) are read
- *    from and advanced in device memory, so that a captured program stays right when replayed;
+ *  - values that change from step to step (epsilon, beta, learning rate, cursors, counters) are
+ * read from and advanced in device memory, so that a captured program stays right when replayed;
  *  - K agents of equal shapes are processed side by side; agent k's result is, bit for bit, what it
  *    would be alone;
  *  - the same arguments give the same bytes, whatever the number of threads or blocks.
@@ -35,9 +35,9 @@ struct dqn_device {
 };
 
 struct dqn_device_options {
-    int index;      /* which GPU */
-    int threads;    /* CPU threads; 0 = one a core */
-    int precision;  /* DQN_PRECISION_*, of matrix products on a GPU */
+    int index;       /* which GPU */
+    int threads;     /* CPU threads; 0 = one a core */
+    int precision;   /* DQN_PRECISION_*, of matrix products on a GPU */
     bool late_queue; /* CPU: run operations later, in a worker: proves that nobody reads early */
 };
 
@@ -48,7 +48,8 @@ struct dqn_memory_ops {
     enum dqn_status (*open)(struct dqn_device *out, const struct dqn_device_options *options);
     void (*close)(struct dqn_device *device);
     /* Zero-filled memory; `pinned` = page-locked host memory. DQN_ERR_DEVICE_MEMORY when full. */
-    enum dqn_status (*alloc)(const struct dqn_device *device, void **out, size_t bytes, bool pinned);
+    enum dqn_status (*alloc)(const struct dqn_device *device, void **out, size_t bytes,
+                             bool pinned);
     void (*free)(const struct dqn_device *device, void *data, bool pinned);
     /* Host pointers of asynchronous copies are plain or pinned memory; plain may be slower. */
     enum dqn_status (*copy)(struct dqn_queue *q, void *dst, const void *src, size_t bytes,
@@ -106,7 +107,7 @@ struct dqn_backward_args {
     const float *dq;     /* [K, B, actions_ld], padding 0 */
     float *grads;        /* [K, P]: set, or added to with `accumulate` */
     bool accumulate;
-    void *workspace;     /* nn.workspace_bytes */
+    void *workspace; /* nn.workspace_bytes */
 };
 
 /* TD errors, weighted loss and its derivative by Q(s, .).
@@ -115,44 +116,44 @@ struct dqn_backward_args {
  * Huber(delta): Mnih et al. 2015, section Methods. */
 struct dqn_td_args {
     size_t n_agents, batch, actions, actions_ld;
-    const struct dqn_agent *agents;     /* [K]: huber_delta */
+    const struct dqn_agent *agents;      /* [K]: huber_delta */
     const struct dqn_counters *counters; /* [K]: for beta in the stats */
-    const float *q;                     /* [K, B, actions_ld] online net at s */
-    const float *q_next_online;         /* [K, B, actions_ld]; NULL = not double */
-    const float *q_next_target;         /* [K, B, actions_ld] */
-    const uint32_t *action;             /* [K, B] */
-    const float *reward;                /* [K, B] n-step sums */
-    const float *discount;              /* [K, B] gamma^m of the row's own horizon */
-    const uint8_t *done;                /* [K, B] 1 = no bootstrap */
-    const float *weight;                /* [K, B] importance weights */
-    float grad_scale;                   /* 1 / (B * accumulated batches) */
-    float *td;                          /* [K, B] out: y - Q(s, a) */
-    float *dq;                          /* [K, B, actions_ld] out, zero but at the action taken */
-    struct dqn_step_stats *batch_stats; /* [K] out: loss, q_mean, q_max, td_abs, weight_min,
-                                           td_abs_max, rows; set, or joined with `accumulate` (means
-                                           are summed; the caller divides) */
+    const float *q;                      /* [K, B, actions_ld] online net at s */
+    const float *q_next_online;          /* [K, B, actions_ld]; NULL = not double */
+    const float *q_next_target;          /* [K, B, actions_ld] */
+    const uint32_t *action;              /* [K, B] */
+    const float *reward;                 /* [K, B] n-step sums */
+    const float *discount;               /* [K, B] gamma^m of the row's own horizon */
+    const uint8_t *done;                 /* [K, B] 1 = no bootstrap */
+    const float *weight;                 /* [K, B] importance weights */
+    float grad_scale;                    /* 1 / (B * accumulated batches) */
+    float *td;                           /* [K, B] out: y - Q(s, a) */
+    float *dq;                           /* [K, B, actions_ld] out, zero but at the action taken */
+    struct dqn_step_stats *batch_stats;  /* [K] out: loss, q_mean, q_max, td_abs, weight_min,
+                                            td_abs_max, rows; set, or joined with `accumulate` (means
+                                            are summed; the caller divides) */
     bool accumulate;
 };
 
-/* One optimizer step of each agent: finiteness of the loss and the gradient, global norm (in double,
- * fixed order), clip, Adam with bias correction (Kingma and Ba 2015, algorithm 1; decoupled weight
- * decay of Loshchilov and Hutter 2019), target network, counters, statistics. A non-finite loss or
- * gradient skips the step: parameters, moments, target and adam_steps stay, ok[k] becomes 0. An
- * agent whose `failed` is set does nothing. Advances counters.updates by one. */
+/* One optimizer step of each agent: finiteness of the loss and the gradient, global norm (in
+ * double, fixed order), clip, Adam with bias correction (Kingma and Ba 2015, algorithm 1; decoupled
+ * weight decay of Loshchilov and Hutter 2019), target network, counters, statistics. A non-finite
+ * loss or gradient skips the step: parameters, moments, target and adam_steps stay, ok[k] becomes
+ * 0. An agent whose `failed` is set does nothing. Advances counters.updates by one. */
 struct dqn_apply_args {
     const struct dqn_net *net;
     size_t n_agents;
-    size_t n_batches;             /* accumulated batches behind this step */
+    size_t n_batches; /* accumulated batches behind this step */
     uint64_t max_nonfinite;
-    const struct dqn_agent *agents; /* [K] */
-    struct dqn_counters *counters;  /* [K] in, out */
-    float *params, *target;         /* [K, P] in, out */
-    float *grads;                   /* [K, P] in */
-    float *moment1, *moment2;       /* [K, P] in, out */
+    const struct dqn_agent *agents;           /* [K] */
+    struct dqn_counters *counters;            /* [K] in, out */
+    float *params, *target;                   /* [K, P] in, out */
+    float *grads;                             /* [K, P] in */
+    float *moment1, *moment2;                 /* [K, P] in, out */
     const struct dqn_step_stats *batch_stats; /* [K] */
-    struct dqn_step_stats *stats;   /* [K] in, out: sums of the epoch */
-    uint32_t *ok;                   /* [K] out */
-    void *workspace;                /* nn.workspace_bytes */
+    struct dqn_step_stats *stats;             /* [K] in, out: sums of the epoch */
+    uint32_t *ok;                             /* [K] out */
+    void *workspace;                          /* nn.workspace_bytes */
 };
 
 /* Epsilon-greedy actions. Lane e explores when the first uniform of its block (purpose, lane e,
@@ -213,10 +214,10 @@ struct dqn_nstep_args {
     const struct dqn_agent *agents;      /* [K]: gamma */
     const struct dqn_counters *counters; /* [K]: vector_steps, already advanced by env.step */
     /* this step */
-    const float *obs_before; /* [K, E, obs_ld] what the action saw */
-    const float *obs_next;   /* [K, E, obs_ld] true next observation */
-    const uint32_t *action;  /* [K, E] */
-    const float *reward;     /* [K, E] */
+    const float *obs_before;               /* [K, E, obs_ld] what the action saw */
+    const float *obs_next;                 /* [K, E, obs_ld] true next observation */
+    const uint32_t *action;                /* [K, E] */
+    const float *reward;                   /* [K, E] */
     const uint8_t *terminated, *truncated; /* [K, E] */
     /* the window */
     float *window_obs, *window_next; /* [K, n, E, O] */
@@ -260,10 +261,10 @@ struct dqn_rows {
 
 struct dqn_insert_args {
     size_t n_agents, capacity, obs;
-    size_t count;                /* rows an agent, <= capacity */
+    size_t count; /* rows an agent, <= capacity */
     struct dqn_rows rows;
-    struct dqn_ring *ring;       /* [1] in; insert does not move it, sampler.inserted does */
-    const float *priority_seen;  /* [K] running maximum: the new rows' priority */
+    struct dqn_ring *ring;             /* [1] in; insert does not move it, sampler.inserted does */
+    const float *priority_seen;        /* [K] running maximum: the new rows' priority */
     const float *row_state, *row_next; /* [K, count, O] */
     const uint32_t *row_action;
     const float *row_reward, *row_discount;
@@ -273,9 +274,9 @@ struct dqn_insert_args {
 struct dqn_gather_args {
     size_t n_agents, capacity, obs, obs_ld, batch;
     struct dqn_rows rows;
-    const int64_t *index;  /* [K, B] */
-    float *state, *next;   /* [K, B, obs_ld] out, padding 0 */
-    uint32_t *action;      /* [K, B] */
+    const int64_t *index; /* [K, B] */
+    float *state, *next;  /* [K, B, obs_ld] out, padding 0 */
+    uint32_t *action;     /* [K, B] */
     float *reward, *discount;
     uint8_t *done;
 };
@@ -287,23 +288,23 @@ struct dqn_replay_ops {
 
 /* What a sampler is made for. */
 struct dqn_sampler_spec {
-    int kind;        /* DQN_REPLAY_* */
+    int kind; /* DQN_REPLAY_* */
     size_t n_agents, capacity, batch;
     bool stratified;
-    int weight_norm; /* DQN_WEIGHT_NORM_* */
+    int weight_norm;        /* DQN_WEIGHT_NORM_* */
     uint64_t rank_interval; /* updates between sorts */
-    double alpha;    /* rank: the exponent of the mass table (per agent values must be equal) */
-    int sums;        /* DQN_SUMS_*, GPU only */
+    double alpha; /* rank: the exponent of the mass table (per agent values must be equal) */
+    int sums;     /* DQN_SUMS_*, GPU only */
 };
 
 struct dqn_sampler; /* a backend's sums, order and tables; its buffers are in the arena */
 
 struct dqn_draw_args {
     struct dqn_sampler *sampler;
-    const struct dqn_agent *agents;  /* [K]: seed, beta schedule */
-    struct dqn_counters *counters;   /* [K]: updates for beta; draws, advanced by one */
-    const struct dqn_ring *ring;     /* [1] */
-    const float *priorities;         /* [K, N] */
+    const struct dqn_agent *agents; /* [K]: seed, beta schedule */
+    struct dqn_counters *counters;  /* [K]: updates for beta; draws, advanced by one */
+    const struct dqn_ring *ring;    /* [1] */
+    const float *priorities;        /* [K, N] */
     /* Row b of draw d uses the block (DQN_RNG_SAMPLER, lane b, counter d), first 64-bit word; where
      * `words` is not NULL it stands in for that: [K, B] u64, for tests. */
     const uint64_t *words;
@@ -317,24 +318,24 @@ struct dqn_priority_args {
     const struct dqn_agent *agents; /* [K]: alpha, priority_epsilon, priority_max */
     struct dqn_counters *counters;  /* [K]: priority_nan, priority_inf */
     const struct dqn_ring *ring;
-    const int64_t *index;           /* [K, B] */
-    const float *td;                /* [K, B] raw TD errors */
-    const uint32_t *ok;             /* [K]: 0 = the update was skipped, write nothing */
-    float *priorities;              /* [K, N] in, out */
-    float *priority_seen;           /* [K] running maximum of finite updates */
+    const int64_t *index; /* [K, B] */
+    const float *td;      /* [K, B] raw TD errors */
+    const uint32_t *ok;   /* [K]: 0 = the update was skipped, write nothing */
+    float *priorities;    /* [K, N] in, out */
+    float *priority_seen; /* [K] running maximum of finite updates */
 };
 
 struct dqn_inserted_args {
     struct dqn_sampler *sampler;
-    size_t count;                   /* rows an agent */
-    struct dqn_ring *ring;          /* [1] in: where they went; out: moved by count */
-    const float *priorities;        /* [K, N] */
+    size_t count;            /* rows an agent */
+    struct dqn_ring *ring;   /* [1] in: where they went; out: moved by count */
+    const float *priorities; /* [K, N] */
 };
 
 struct dqn_rebuild_args {
     struct dqn_sampler *sampler;
     const struct dqn_ring *ring;
-    const float *priorities;        /* [K, N] */
+    const float *priorities; /* [K, N] */
 };
 
 struct dqn_sampler_ops {
@@ -345,7 +346,8 @@ struct dqn_sampler_ops {
     /* After the arena's commit: fills tables (may wait; called once). */
     enum dqn_status (*prepare)(struct dqn_sampler *sampler, struct dqn_queue *q);
     enum dqn_status (*draw)(struct dqn_queue *q, const struct dqn_draw_args *args);
-    /* Priorities from TD errors (the rules are in shared/priority.h), scattered into column, sums. */
+    /* Priorities from TD errors (the rules are in shared/priority.h), scattered into column, sums.
+     */
     enum dqn_status (*update)(struct dqn_queue *q, const struct dqn_priority_args *args);
     /* Takes rows [cursor, cursor + count) mod N into the sums, then moves the ring. */
     enum dqn_status (*inserted)(struct dqn_queue *q, const struct dqn_inserted_args *args);
@@ -386,5 +388,7 @@ size_t dqn_env_observations(enum dqn_env_id env);
 size_t dqn_env_actions(enum dqn_env_id env);
 uint64_t dqn_env_step_limit(enum dqn_env_id env);
 const char *dqn_env_name(enum dqn_env_id env);
+/* Fills params (dqn_env_params_bytes) with the environment's defaults. */
+void dqn_env_default_params(enum dqn_env_id env, void *params);
 
 #endif

@@ -1,1 +1,196 @@
-extern int dqn_not_written_yet;
+#include "learner.h"
+
+#include <stdlib.h>
+
+struct dqn_learner {
+    struct dqn_learner_options o;
+    struct dqn_config_learner config;
+    size_t batch;
+    struct dqn_buffer *params, *target, *moment1, *moment2, *grads; /* [K, P] */
+    struct dqn_buffer *acts, *acts_next; /* layer outputs at s; scratch at s' */
+    struct dqn_buffer *q, *q_next_online, *q_next_target, *dq; /* [K, B, actions_ld] */
+    struct dqn_buffer *batch_stats, *stats;                    /* [K, fields] */
+    struct dqn_buffer *ok;                                     /* [K] */
+    struct dqn_buffer *workspace;
+};
+
+static enum dqn_status register_network(struct dqn_learner *l, struct dqn_arena *arena,
+                                        const struct dqn_device *device) {
+    const size_t k = l->o.n_agents, p = l->o.net->n_params;
+    const int saved = DQN_BUFFER_SAVED;
+    DQN_TRY(dqn_arena_add(arena, &l->params, device, DQN_F32, saved, "nn/params", 2, k, p));
+    DQN_TRY(dqn_arena_add(arena, &l->target, device, DQN_F32, saved, "nn/target", 2, k, p));
+    DQN_TRY(dqn_arena_add(arena, &l->moment1, device, DQN_F32, saved, "nn/moment1", 2, k, p));
+    DQN_TRY(dqn_arena_add(arena, &l->moment2, device, DQN_F32, saved, "nn/moment2", 2, k, p));
+    return dqn_arena_add(arena, &l->grads, device, DQN_F32, 0, "nn/grads", 2, k, p);
+}
+
+static enum dqn_status register_scratch(struct dqn_learner *l, struct dqn_arena *arena,
+                                        const struct dqn_device *device) {
+    const struct dqn_net *net = l->o.net;
+    const size_t k = l->o.n_agents, b = l->batch, a = net->actions_ld;
+    const size_t fields = sizeof(struct dqn_step_stats) / sizeof(double);
+    DQN_TRY(
+        dqn_arena_add(arena, &l->acts, device, DQN_F32, 0, "learn/acts", 3, k, b, net->act_floats));
+    DQN_TRY(dqn_arena_add(arena, &l->acts_next, device, DQN_F32, 0, "learn/acts_next", 3, k, b,
+                          net->act_floats));
+    DQN_TRY(dqn_arena_add(arena, &l->q, device, DQN_F32, 0, "learn/q", 3, k, b, a));
+    DQN_TRY(dqn_arena_add(arena, &l->q_next_online, device, DQN_F32, 0, "learn/q_next_online", 3, k,
+                          b, a));
+    DQN_TRY(dqn_arena_add(arena, &l->q_next_target, device, DQN_F32, 0, "learn/q_next_target", 3, k,
+                          b, a));
+    DQN_TRY(dqn_arena_add(arena, &l->dq, device, DQN_F32, 0, "learn/dq", 3, k, b, a));
+    DQN_TRY(dqn_arena_add(arena, &l->batch_stats, device, DQN_F64, 0, "learn/batch_stats", 2, k,
+                          fields));
+    DQN_TRY(dqn_arena_add(arena, &l->stats, device, DQN_F64, DQN_BUFFER_SAVED, "learn/stats", 2, k,
+                          fields));
+    DQN_TRY(dqn_arena_add(arena, &l->ok, device, DQN_U32, 0, "learn/ok", 1, k));
+    const size_t bytes = device->backend->nn->workspace_bytes(device, net, k, b);
+    return dqn_arena_add(arena, &l->workspace, device, DQN_U8, 0, "learn/workspace", 1,
+                         bytes > 0 ? bytes : 1);
+}
+
+enum dqn_status dqn_learner_create(struct dqn_learner **out, struct dqn_arena *arena,
+                                   const struct dqn_device *device,
+                                   const struct dqn_learner_options *options) {
+    struct dqn_learner *l = NULL;
+    DQN_TRY(dqn_alloc((void **)&l, 1, sizeof *l, "the learner"));
+    l->o = *options;
+    l->config = *options->config;
+    l->batch = (size_t)options->config->batch;
+    enum dqn_status status = register_network(l, arena, device);
+    if (status == DQN_OK) {
+        status = register_scratch(l, arena, device);
+    }
+    if (status != DQN_OK) {
+        dqn_learner_destroy(l);
+        return status;
+    }
+    *out = l;
+    return DQN_OK;
+}
+
+void dqn_learner_destroy(struct dqn_learner *learner) {
+    free(learner);
+}
+
+enum dqn_status dqn_learner_init(struct dqn_learner *l, struct dqn_queue *q) {
+    const struct dqn_init_args args = {.net = l->o.net,
+                                       .n_agents = l->o.n_agents,
+                                       .agents = l->o.agents->data,
+                                       .params = l->params->data};
+    DQN_TRY(q->device->backend->nn->init(q, &args));
+    return dqn_learner_copy_target(l, q);
+}
+
+enum dqn_status dqn_learner_copy_target(struct dqn_learner *l, struct dqn_queue *q) {
+    return q->device->backend->memory->copy(q, l->target->data, l->params->data, l->params->bytes,
+                                            DQN_COPY_ON_DEVICE);
+}
+
+static enum dqn_status forward(struct dqn_learner *l, struct dqn_queue *q,
+                               const struct dqn_buffer *params, const float *x,
+                               struct dqn_buffer *acts, struct dqn_buffer *out) {
+    const struct dqn_forward_args args = {.net = l->o.net,
+                                          .n_agents = l->o.n_agents,
+                                          .batch = l->batch,
+                                          .params = params->data,
+                                          .x = x,
+                                          .acts = acts->data,
+                                          .q = out->data};
+    return q->device->backend->nn->forward(q, &args);
+}
+
+/* Q at s by the online net, at s' by the target net and, for double DQN, by the online net. */
+static enum dqn_status evaluate_batch(struct dqn_learner *l, struct dqn_queue *q,
+                                      const struct dqn_replay_batch *batch) {
+    if (l->config.double_q) {
+        DQN_TRY(forward(l, q, l->params, batch->next, l->acts_next, l->q_next_online));
+    }
+    DQN_TRY(forward(l, q, l->target, batch->next, l->acts_next, l->q_next_target));
+    return forward(l, q, l->params, batch->state, l->acts, l->q);
+}
+
+static enum dqn_status td_errors(struct dqn_learner *l, struct dqn_queue *q,
+                                 const struct dqn_replay_batch *batch, bool accumulate) {
+    const struct dqn_net *net = l->o.net;
+    const struct dqn_td_args args = {
+        .n_agents = l->o.n_agents,
+        .batch = l->batch,
+        .actions = net->actions,
+        .actions_ld = net->actions_ld,
+        .agents = l->o.agents->data,
+        .counters = l->o.counters->data,
+        .q = l->q->data,
+        .q_next_online = l->config.double_q ? l->q_next_online->data : NULL,
+        .q_next_target = l->q_next_target->data,
+        .action = batch->action,
+        .reward = batch->reward,
+        .discount = batch->discount,
+        .done = batch->done,
+        .weight = batch->weight,
+        .grad_scale = 1.0f / ((float)l->batch * (float)l->config.accumulate),
+        .td = batch->td,
+        .dq = l->dq->data,
+        .batch_stats = l->batch_stats->data,
+        .accumulate = accumulate};
+    return q->device->backend->nn->td(q, &args);
+}
+
+static enum dqn_status backward(struct dqn_learner *l, struct dqn_queue *q,
+                                const struct dqn_replay_batch *batch, bool accumulate) {
+    const struct dqn_backward_args args = {.net = l->o.net,
+                                           .n_agents = l->o.n_agents,
+                                           .batch = l->batch,
+                                           .params = l->params->data,
+                                           .x = batch->state,
+                                           .acts = l->acts->data,
+                                           .dq = l->dq->data,
+                                           .grads = l->grads->data,
+                                           .accumulate = accumulate,
+                                           .workspace = l->workspace->data};
+    return q->device->backend->nn->backward(q, &args);
+}
+
+static enum dqn_status apply(struct dqn_learner *l, struct dqn_queue *q) {
+    const struct dqn_apply_args args = {.net = l->o.net,
+                                        .n_agents = l->o.n_agents,
+                                        .n_batches = (size_t)l->config.accumulate,
+                                        .max_nonfinite = (uint64_t)l->config.max_nonfinite,
+                                        .agents = l->o.agents->data,
+                                        .counters = l->o.counters->data,
+                                        .params = l->params->data,
+                                        .target = l->target->data,
+                                        .grads = l->grads->data,
+                                        .moment1 = l->moment1->data,
+                                        .moment2 = l->moment2->data,
+                                        .batch_stats = l->batch_stats->data,
+                                        .stats = l->stats->data,
+                                        .ok = l->ok->data,
+                                        .workspace = l->workspace->data};
+    return q->device->backend->nn->apply(q, &args);
+}
+
+enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
+    for (size_t slot = 0; slot < (size_t)l->config.accumulate; slot++) {
+        struct dqn_replay_batch batch;
+        DQN_TRY(dqn_replay_sample(l->o.replay, q, slot, &batch));
+        DQN_TRY(evaluate_batch(l, q, &batch));
+        DQN_TRY(td_errors(l, q, &batch, slot > 0));
+        DQN_TRY(backward(l, q, &batch, slot > 0));
+    }
+    DQN_TRY(apply(l, q));
+    return dqn_replay_update(l->o.replay, q, l->ok->data);
+}
+
+struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner) {
+    return learner->params;
+}
+
+struct dqn_buffer *dqn_learner_stats(const struct dqn_learner *learner) {
+    return learner->stats;
+}
+
+enum dqn_status dqn_learner_clear_stats(struct dqn_learner *l, struct dqn_queue *q) {
+    return q->device->backend->memory->zero(q, l->stats->data, l->stats->bytes);
+}

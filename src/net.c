@@ -23,12 +23,12 @@ enum dqn_status dqn_net_init(struct dqn_net *net, size_t obs, size_t actions,
         const bool last = l + 1 == net->n_layers;
         const size_t out = last ? actions + (config->dueling ? 1 : 0) : (size_t)config->hidden.v[l];
         struct dqn_layer *layer = &net->layer[l];
-        *layer = (struct dqn_layer){
-            .in = in,
-            .in_ld = round_up_4(in),
-            .out = out,
-            .out_ld = round_up_4(out),
-            .activation = last ? DQN_LINEAR : (enum dqn_activation)config->activation};
+        *layer = (struct dqn_layer){.in = in,
+                                    .in_ld = round_up_4(in),
+                                    .out = out,
+                                    .out_ld = round_up_4(out),
+                                    .activation = last ? DQN_LINEAR
+                                                       : (enum dqn_activation)config->activation};
         layer->weight = net->n_params;
         layer->bias = layer->weight + layer->out_ld * layer->in_ld;
         net->n_params = layer->bias + layer->out_ld;

@@ -19,10 +19,10 @@ struct dqn_layer {
     size_t in, in_ld;
     size_t out, out_ld;
     enum dqn_activation activation;
-    size_t weight;   /* offset of W in the block, in floats */
-    size_t bias;     /* offset of b */
-    size_t output;   /* offset of y in dqn_net.act_floats, for a batch of one */
-    size_t preact;   /* offset of x W^T + b, kept where the derivative needs it (SiLU) */
+    size_t weight; /* offset of W in the block, in floats */
+    size_t bias;   /* offset of b */
+    size_t output; /* offset of y in dqn_net.act_floats, for a batch of one */
+    size_t preact; /* offset of x W^T + b, kept where the derivative needs it (SiLU) */
 };
 
 struct dqn_net {

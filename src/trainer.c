@@ -1,1 +1,383 @@
-extern int dqn_not_written_yet;
+/* The training loop. */
+#include "trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/schedule.h"
+#include "trainer_parts.h"
+
+uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t) {
+    return t->at.vector_steps * (uint64_t)t->config.env.lanes;
+}
+
+/* ---- which step comes next: a function of counters alone ----------------------------------------
+ */
+
+static bool update_is_due(const struct dqn_trainer *t, const struct dqn_progress_counters *at) {
+    const uint64_t lanes = (uint64_t)t->config.env.lanes;
+    const uint64_t n_step = (uint64_t)t->config.collect.n_step;
+    const uint64_t emitting = at->vector_steps >= n_step ? at->vector_steps - n_step + 1 : 0;
+    const bool enough = emitting * lanes >= (uint64_t)t->config.learner.batch;
+    return enough && at->updates < dqn_updates_due(&t->config.train, at->vector_steps * lanes);
+}
+
+/* Env steps at which the running epoch ends; the last epoch ends with the run. */
+static uint64_t epoch_end(const struct dqn_trainer *t) {
+    const uint64_t total = (uint64_t)t->config.train.env_steps;
+    const uint64_t end = (t->at.epochs + 1) * (uint64_t)t->config.train.epoch_steps;
+    return end < total ? end : total;
+}
+
+static bool epoch_is_over(const struct dqn_trainer *t, const struct dqn_progress_counters *at) {
+    return at->vector_steps * (uint64_t)t->config.env.lanes >= epoch_end(t) &&
+           !update_is_due(t, at);
+}
+
+/* The next step, also taken by the counters. */
+static enum dqn_action next_action(const struct dqn_trainer *t, struct dqn_progress_counters *at) {
+    if (update_is_due(t, at)) {
+        at->updates++;
+        return DQN_UPDATE;
+    }
+    at->vector_steps++;
+    return at->vector_steps >= (uint64_t)t->config.collect.n_step ? DQN_COLLECT : DQN_COLLECT_FIRST;
+}
+
+/* The next steps up to the plan's length or the epoch's end; *at becomes where they lead. */
+static void make_plan(const struct dqn_trainer *t, size_t length, struct dqn_plan *plan,
+                      struct dqn_progress_counters *at) {
+    memset(plan, 0, sizeof *plan);
+    *at = t->at;
+    while (plan->n < length && !epoch_is_over(t, at)) {
+        plan->action[plan->n++] = (uint8_t)next_action(t, at);
+    }
+}
+
+/* ---- running a plan
+ * ------------------------------------------------------------------------------ */
+
+static enum dqn_status run_actions(void *context, struct dqn_queue *q) {
+    const struct dqn_planned_program *planned = context;
+    struct dqn_trainer *t = planned->trainer;
+    for (size_t i = 0; i < planned->plan.n; i++) {
+        if (planned->plan.action[i] == DQN_UPDATE) {
+            DQN_TRY(dqn_learner_update(t->learner, q));
+        } else {
+            DQN_TRY(dqn_collector_step(t->collector, q, planned->plan.action[i] == DQN_COLLECT));
+        }
+    }
+    return DQN_OK;
+}
+
+/* The program of a plan: one a distinct plan. Plans of a steady run repeat, so they are few. */
+static enum dqn_status find_program(struct dqn_trainer *t, const struct dqn_plan *plan,
+                                    struct dqn_planned_program **out) {
+    for (size_t i = 0; i < t->n_programs; i++) {
+        if (memcmp(&t->programs[i]->plan, plan, sizeof *plan) == 0) {
+            *out = t->programs[i];
+            return DQN_OK;
+        }
+    }
+    *out = NULL;
+    if (t->n_programs == DQN_PROGRAMS_MAX) {
+        return DQN_OK;
+    }
+    struct dqn_planned_program *planned = NULL;
+    DQN_TRY(dqn_alloc((void **)&planned, 1, sizeof *planned, "a program"));
+    planned->plan = *plan;
+    planned->trainer = t;
+    const enum dqn_status status = dqn_program_record(&planned->program, run_actions, planned);
+    if (status != DQN_OK) {
+        free(planned);
+        return status;
+    }
+    t->programs[t->n_programs++] = planned;
+    *out = planned;
+    return DQN_OK;
+}
+
+static enum dqn_status run_plan(struct dqn_trainer *t, const struct dqn_plan *plan) {
+    struct dqn_planned_program *planned = NULL;
+    DQN_TRY(find_program(t, plan, &planned));
+    if (planned != NULL) {
+        DQN_TRY(dqn_program_run(planned->program, t->queue));
+    } else {
+        struct dqn_planned_program once = {.plan = *plan, .trainer = t};
+        DQN_TRY(run_actions(&once, t->queue));
+    }
+    size_t emitting = 0;
+    for (size_t i = 0; i < plan->n; i++) {
+        emitting += plan->action[i] == DQN_COLLECT;
+    }
+    for (size_t i = 0; i < emitting; i++) {
+        dqn_replay_note_inserted(t->replay, (size_t)t->config.env.lanes);
+    }
+    return DQN_OK;
+}
+
+static bool stop_wanted(const struct dqn_trainer *t) {
+    return t->stop != NULL && *t->stop != 0;
+}
+
+/* Runs to the epoch's end, or to the step boundary after a stop was asked for. Nothing in here
+ * waits for the device. */
+static enum dqn_status run_epoch_steps(struct dqn_trainer *t) {
+    /* Where steps are captured a plan is long; else each step is its own, so that stops are prompt.
+     */
+    const bool captures = t->device.backend->queue->capture_begin != NULL;
+    while (!epoch_is_over(t, &t->at) && !stop_wanted(t)) {
+        struct dqn_plan plan;
+        struct dqn_progress_counters after;
+        make_plan(t, captures ? DQN_PLAN_MAX : 1, &plan, &after);
+        DQN_TRY(run_plan(t, &plan));
+        t->at = after;
+        dqn_progress_update(&t->progress, dqn_trainer_env_steps(t), t->at.updates);
+    }
+    return DQN_OK;
+}
+
+/* ---- the end of an epoch
+ * ------------------------------------------------------------------------- */
+
+static double entropy(const uint64_t *counts, size_t n) {
+    double total = 0.0, sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        total += (double)counts[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (counts[i] > 0) {
+            const double p = (double)counts[i] / total;
+            sum -= p * log(p);
+        }
+    }
+    return sum;
+}
+
+/* Episode statistics of one agent's lanes. */
+static void add_lane_metrics(double *row, const struct dqn_lane *lanes, size_t n) {
+    double episodes = 0.0, sum = 0.0, steps = 0.0, low = INFINITY, high = -INFINITY;
+    for (size_t e = 0; e < n; e++) {
+        episodes += (double)lanes[e].sum_episodes;
+        sum += lanes[e].sum_return;
+        steps += (double)lanes[e].sum_steps;
+        low = fmin(low, lanes[e].min_return);
+        high = fmax(high, lanes[e].max_return);
+    }
+    const bool any = episodes > 0.0;
+    row[DQN_METRIC_episodes] = episodes;
+    row[DQN_METRIC_return_mean] = any ? sum / episodes : NAN;
+    row[DQN_METRIC_return_min] = any ? low : NAN;
+    row[DQN_METRIC_return_max] = any ? high : NAN;
+    row[DQN_METRIC_length_mean] = any ? steps / episodes : NAN;
+}
+
+static void add_update_metrics(double *row, const struct dqn_step_stats *s) {
+    const double n = s->updates > 0.0 ? s->updates : NAN;
+    row[DQN_METRIC_loss] = s->loss / n;
+    row[DQN_METRIC_q_mean] = s->q_mean / n;
+    row[DQN_METRIC_q_max] = s->q_max / n;
+    row[DQN_METRIC_td_abs] = s->td_abs / n;
+    row[DQN_METRIC_td_abs_max] = s->td_abs_max;
+    row[DQN_METRIC_grad_norm] = s->grad_norm / n;
+    row[DQN_METRIC_clip_rate] = s->clipped / n;
+    row[DQN_METRIC_learning_rate] = s->lr / n;
+    row[DQN_METRIC_beta] = s->beta / n;
+    row[DQN_METRIC_weight_min] = s->weight_min / n;
+}
+
+static void make_row(const struct dqn_trainer *t, size_t k, bool evaluated, double *row) {
+    const size_t lanes = (size_t)t->config.env.lanes;
+    const struct dqn_counters *counters = dqn_readback_data(t->readback, DQN_READ_COUNTERS);
+    const struct dqn_step_stats *stats = dqn_readback_data(t->readback, DQN_READ_STATS);
+    const struct dqn_lane *lane = dqn_readback_data(t->readback, DQN_READ_LANES);
+    const uint64_t *histogram = dqn_readback_data(t->readback, DQN_READ_HISTOGRAM);
+    row[DQN_METRIC_epoch] = (double)t->at.epochs;
+    row[DQN_METRIC_agent] = (double)k;
+    row[DQN_METRIC_env_steps] = (double)dqn_trainer_env_steps(t);
+    row[DQN_METRIC_updates] = (double)t->at.updates;
+    add_update_metrics(row, &stats[k]);
+    row[DQN_METRIC_epsilon] = dqn_schedule_epsilon(&t->agents[k], dqn_trainer_env_steps(t));
+    row[DQN_METRIC_action_entropy] = entropy(histogram + k * t->net.actions, t->net.actions);
+    add_lane_metrics(row, lane + k * lanes, lanes);
+    row[DQN_METRIC_replay_fill] =
+        (double)dqn_replay_size(t->replay) / (double)dqn_replay_capacity(t->replay);
+    row[DQN_METRIC_nonfinite] = (double)counters[k].nonfinite;
+    row[DQN_METRIC_priority_nan] = (double)counters[k].priority_nan;
+    row[DQN_METRIC_priority_inf] = (double)counters[k].priority_inf;
+    const struct dqn_evaluation *ev = &t->evaluation[k];
+    row[DQN_METRIC_eval_return] = evaluated ? ev->return_mean : NAN;
+    row[DQN_METRIC_eval_min] = evaluated ? ev->return_min : NAN;
+    row[DQN_METRIC_eval_max] = evaluated ? ev->return_max : NAN;
+    row[DQN_METRIC_eval_length] = evaluated ? ev->length_mean : NAN;
+    row[DQN_METRIC_best_return] = t->best_score[k];
+}
+
+static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint64_t waits,
+                              double *row) {
+    const double updates = (double)(t->at.updates - t->updates_begun);
+    const double steps = (double)(dqn_trainer_env_steps(t) - t->steps_begun);
+    row[DQN_METRIC_seconds] = seconds;
+    row[DQN_METRIC_updates_per_s] = updates / seconds;
+    row[DQN_METRIC_env_steps_per_s] = steps / seconds;
+    row[DQN_METRIC_host_waits] = (double)waits;
+    row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
+}
+
+/* Evaluates, and keeps the parameters of each agent whose score rose. A NaN is never the best; of
+ * equal scores the earlier one stays. */
+static enum dqn_status evaluate(struct dqn_trainer *t) {
+    const struct dqn_buffer *params = dqn_learner_params(t->learner);
+    DQN_TRY(dqn_evaluator_run(t->evaluator, t->queue, params, t->at.epochs, t->evaluation));
+    for (size_t k = 0; k < t->n_agents; k++) {
+        if (!(t->evaluation[k].return_mean > t->best_score[k])) {
+            continue;
+        }
+        t->best_score[k] = t->evaluation[k].return_mean;
+        t->best_epoch[k] = (double)t->at.epochs;
+        const size_t at = k * t->net.n_params;
+        DQN_TRY(t->device.backend->memory->copy(
+            t->queue, (float *)t->best_params->data + at, (const float *)params->data + at,
+            t->net.n_params * sizeof(float), DQN_COPY_ON_DEVICE));
+    }
+    t->improved = t->best_epoch[0] == (double)t->at.epochs;
+    t->at.epochs_since_best = t->improved ? 0 : t->at.epochs_since_best + 1;
+    return DQN_OK;
+}
+
+/* Too many non-finite updates in a row end the run. */
+static enum dqn_status check_finite(const struct dqn_trainer *t) {
+    static const char *const where[] = {"", "loss", "gradient", "parameters"};
+    const struct dqn_counters *counters = dqn_readback_data(t->readback, DQN_READ_COUNTERS);
+    for (size_t k = 0; k < t->n_agents; k++) {
+        if (counters[k].failed != 0) {
+            return dqn_fail(
+                DQN_ERR_NONFINITE,
+                "the %s of agent %zu was not finite in %llu updates in a row, lastly in "
+                "update %llu; lower learner.lr (now %g), or look at the rewards",
+                where[counters[k].nonfinite_where & 3], k,
+                (unsigned long long)counters[k].nonfinite_streak,
+                (unsigned long long)counters[k].nonfinite_update, t->agents[k].lr_start);
+        }
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status report_epoch(struct dqn_trainer *t, bool evaluated, double seconds,
+                                    uint64_t waits) {
+    for (size_t k = 0; k < t->n_agents; k++) {
+        double row[DQN_METRIC_ALL];
+        make_row(t, k, evaluated, row);
+        add_clock_metrics(t, seconds, waits, row);
+        DQN_TRY(dqn_metrics_add(t->metrics, row));
+        dqn_progress_epoch(&t->progress, row,
+                           evaluated && t->best_epoch[k] == (double)t->at.epochs);
+    }
+    return DQN_OK;
+}
+
+static bool run_is_over(const struct dqn_trainer *t) {
+    const int64_t patience = t->config.train.patience;
+    return dqn_trainer_env_steps(t) >= (uint64_t)t->config.train.env_steps ||
+           (patience > 0 && t->at.epochs_since_best >= (uint64_t)patience);
+}
+
+static void begin_clock(struct dqn_trainer *t) {
+    t->epoch_begun_s = dqn_clock_s();
+    t->waits_begun = dqn_queue_waits();
+    t->steps_begun = dqn_trainer_env_steps(t);
+    t->updates_begun = t->at.updates;
+}
+
+/* Reads what the epoch left, evaluates, keeps the best, saves. The only place where the host waits
+ * for the device. */
+static enum dqn_status finish_epoch(struct dqn_trainer *t) {
+    const uint64_t waits = dqn_queue_waits() - t->waits_begun;
+    t->at.epochs++;
+    DQN_TRY(dqn_readback_take(t->readback, t->queue));
+    DQN_TRY(dqn_readback_wait(t->readback));
+    const double seconds = dqn_clock_s() - t->epoch_begun_s;
+    DQN_TRY(check_finite(t));
+    const bool evaluated = t->at.epochs % (uint64_t)t->config.eval.every_epochs == 0 ||
+                           dqn_trainer_env_steps(t) >= (uint64_t)t->config.train.env_steps;
+    t->improved = false;
+    if (evaluated) {
+        DQN_TRY(evaluate(t));
+    }
+    DQN_TRY(report_epoch(t, evaluated, seconds, waits));
+    DQN_TRY(dqn_collector_clear_sums(t->collector, t->queue));
+    DQN_TRY(dqn_learner_clear_stats(t->learner, t->queue));
+    const bool due = t->at.epochs % (uint64_t)t->config.checkpoint.every_epochs == 0;
+    if (t->saver != NULL && (due || t->improved || run_is_over(t))) {
+        DQN_TRY(dqn_saver_save(t, t->improved, false));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
+    dqn_progress_begin(&t->progress, t->quiet, (uint64_t)t->config.train.env_steps,
+                       dqn_trainer_env_steps(t), t->at.updates);
+    *stopped = false;
+    while (!run_is_over(t)) {
+        begin_clock(t);
+        DQN_TRY(run_epoch_steps(t));
+        if (!epoch_is_over(t, &t->at)) {
+            *stopped = true;
+            dqn_progress_end(&t->progress);
+            DQN_TRY(t->device.backend->queue->wait(t->queue));
+            if (t->saver != NULL) {
+                DQN_TRY(dqn_saver_save(t, false, true));
+            }
+            break;
+        }
+        DQN_TRY(finish_epoch(t));
+    }
+    dqn_progress_end(&t->progress);
+    return t->saver != NULL ? dqn_saver_finish(t) : DQN_OK;
+}
+
+/* ---- after training
+ * -------------------------------------------------------------------------------- */
+
+/* Evaluations of training use rounds 1, 2, ...; this one is far from all of them. */
+static const uint64_t fresh_round = (uint64_t)1 << 31;
+
+enum dqn_status dqn_trainer_score_best(struct dqn_trainer *t, struct dqn_evaluation *result) {
+    const struct dqn_buffer *params =
+        t->best_epoch[0] > 0.0 ? t->best_params : dqn_learner_params(t->learner);
+    return dqn_evaluator_run(t->evaluator, t->queue, params, fresh_round, result);
+}
+
+enum dqn_status dqn_trainer_best_params(struct dqn_trainer *t, float *params) {
+    const struct dqn_buffer *from =
+        t->best_epoch[0] > 0.0 ? t->best_params : dqn_learner_params(t->learner);
+    DQN_TRY(t->device.backend->memory->copy(t->queue, params, from->data, from->bytes,
+                                            DQN_COPY_TO_HOST));
+    return t->device.backend->queue->wait(t->queue);
+}
+
+const struct dqn_net *dqn_trainer_net(const struct dqn_trainer *t) {
+    return &t->net;
+}
+
+const struct dqn_arena *dqn_trainer_arena(const struct dqn_trainer *t) {
+    return t->arena;
+}
+
+const struct dqn_market *dqn_trainer_market(const struct dqn_trainer *t) {
+    return t->market;
+}
+
+const struct dqn_config *dqn_trainer_config(const struct dqn_trainer *t) {
+    return &t->config;
+}
+
+uint64_t dqn_trainer_epochs(const struct dqn_trainer *t) {
+    return t->at.epochs;
+}
+
+double dqn_trainer_best_score(const struct dqn_trainer *t, size_t agent, uint64_t *epoch) {
+    *epoch = (uint64_t)t->best_epoch[agent];
+    return t->best_score[agent];
+}

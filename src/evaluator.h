@@ -1,0 +1,40 @@
+/* The evaluator: plays episodes with the greedy policy on its own environments and its own random
+ * streams, so that training is the same bit for bit with and without it. */
+#ifndef DQN_EVALUATOR_H
+#define DQN_EVALUATOR_H
+
+#include "backend.h"
+
+struct dqn_evaluator_options {
+    enum dqn_env_id env;
+    size_t n_agents;
+    size_t episodes;    /* one a lane */
+    uint64_t max_steps; /* no episode is longer */
+    double epsilon;     /* 0 = greedy */
+    const struct dqn_net *net;
+    const struct dqn_buffer *agents;     /* [K] struct dqn_agent, device */
+    const struct dqn_buffer *env_params; /* device */
+};
+
+/* Over the episodes of one agent. */
+struct dqn_evaluation {
+    double return_mean, return_std, return_min, return_max;
+    double length_mean;
+    uint64_t episodes;
+};
+
+struct dqn_evaluator;
+
+/* Registers buffers "<prefix>/..." in the arena; none is saved. */
+enum dqn_status dqn_evaluator_create(struct dqn_evaluator **out, struct dqn_arena *arena,
+                                     const struct dqn_device *device, const char *prefix,
+                                     const struct dqn_evaluator_options *options);
+void dqn_evaluator_destroy(struct dqn_evaluator *evaluator);
+
+/* Plays one episode a lane with params [K, P]. `round` chooses the episodes' random numbers: equal
+ * rounds play equal episodes. The host waits. result: [K]. */
+enum dqn_status dqn_evaluator_run(struct dqn_evaluator *evaluator, struct dqn_queue *q,
+                                  const struct dqn_buffer *params, uint64_t round,
+                                  struct dqn_evaluation *result);
+
+#endif

@@ -1,0 +1,106 @@
+/* Inside of the trainer: its parts, and what trainer.c (the loop), trainer_setup.c (creation) and
+ * trainer_save.c (checkpoints) call of each other. */
+#ifndef DQN_TRAINER_PARTS_H
+#define DQN_TRAINER_PARTS_H
+
+#include "agents.h"
+#include "checkpoint.h"
+#include "collector.h"
+#include "learner.h"
+#include "market/trading_setup.h"
+#include "metrics.h"
+#include "program.h"
+#include "progress.h"
+#include "readback.h"
+#include "replay.h"
+#include "trainer.h"
+
+/* A step of the plan. */
+enum dqn_action { DQN_COLLECT_FIRST, DQN_COLLECT, DQN_UPDATE }; /* FIRST: no rows leave yet */
+
+enum { DQN_PLAN_MAX = 32, DQN_PROGRAMS_MAX = 64 };
+
+/* A sequence of steps that runs as one program. */
+struct dqn_plan {
+    size_t n;
+    uint8_t action[DQN_PLAN_MAX];
+};
+
+struct dqn_planned_program {
+    struct dqn_plan plan;
+    struct dqn_trainer *trainer;
+    struct dqn_program *program;
+};
+
+/* The host's counters: what decides, and what a checkpoint needs beside the arena. */
+struct dqn_progress_counters {
+    uint64_t epochs;       /* finished */
+    uint64_t vector_steps; /* env steps = vector_steps * lanes */
+    uint64_t updates;
+    uint64_t epochs_since_best; /* of agent 0, for train.patience */
+};
+
+/* Sources of the readback, in order. */
+enum { DQN_READ_COUNTERS, DQN_READ_STATS, DQN_READ_LANES, DQN_READ_HISTOGRAM, DQN_READ_COUNT };
+
+struct dqn_trainer {
+    struct dqn_config config;
+    size_t n_agents;
+    struct dqn_agent *agents;  /* [K] */
+    char folder[DQN_TEXT_MAX]; /* "" = write nothing */
+    bool quiet;
+    const volatile sig_atomic_t *stop;
+    enum dqn_env_id env;
+    struct dqn_net net;
+
+    struct dqn_device device;
+    bool device_open;
+    struct dqn_queue *queue;
+    struct dqn_arena *arena;
+    struct dqn_buffer *agents_buffer;   /* [K] struct dqn_agent */
+    struct dqn_buffer *counters_buffer; /* [K] struct dqn_counters */
+    struct dqn_buffer *env_params;      /* of training */
+    struct dqn_buffer *eval_env_params; /* of evaluation */
+    struct dqn_buffer *best_params;     /* [K, P] */
+    struct dqn_market *market;          /* trading only */
+    struct dqn_market_buffers market_buffers;
+    struct dqn_replay *replay;
+    struct dqn_learner *learner;
+    struct dqn_collector *collector;
+    struct dqn_evaluator *evaluator;
+    struct dqn_readback *readback;
+
+    struct dqn_planned_program *programs[DQN_PROGRAMS_MAX];
+    size_t n_programs;
+    struct dqn_progress_counters at;
+    double *best_score;                /* [K]; -inf before the first evaluation */
+    double *best_epoch;                /* [K] */
+    struct dqn_evaluation *evaluation; /* [K] scratch */
+    bool improved;                     /* agent 0, in the latest evaluation */
+    struct dqn_metrics *metrics;
+    struct dqn_progress progress;
+    double epoch_begun_s; /* clock when the running epoch began or went on */
+    uint64_t waits_begun; /* host waits when it began */
+    uint64_t steps_begun, updates_begun;
+
+    struct dqn_saver *saver; /* trainer_save.c; NULL = write nothing */
+};
+
+/* trainer_save.c */
+enum dqn_status dqn_saver_create(struct dqn_trainer *t);
+void dqn_saver_destroy(struct dqn_saver *saver);
+/* Takes a snapshot and hands it to the writer: as the epoch's file, with `best` also as the best;
+ * `partial`: inside an epoch. */
+enum dqn_status dqn_saver_save(struct dqn_trainer *t, bool best, bool partial);
+/* Waits for the writer. */
+enum dqn_status dqn_saver_finish(struct dqn_trainer *t);
+/* Loads a checkpoint into the committed arena and the host's counters. */
+enum dqn_status dqn_saver_restore(struct dqn_trainer *t, const char *path);
+/* Loads the parameters alone. */
+enum dqn_status dqn_saver_init_from(struct dqn_trainer *t, const char *path);
+/* Frozen feature statistics of a checkpoint: mean and std, [DQN_MARKET_FEATURES] each. */
+enum dqn_status dqn_saver_read_statistics(const char *path, double *mean, double *std);
+
+uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t);
+
+#endif

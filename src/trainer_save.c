@@ -1,0 +1,1 @@
+extern int dqn_not_written_yet;
