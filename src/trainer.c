@@ -118,7 +118,8 @@ static enum dqn_status run_plan(struct dqn_trainer *t, const struct dqn_plan *pl
 }
 
 static bool stop_wanted(const struct dqn_trainer *t) {
-    return t->stop != NULL && *t->stop != 0;
+    return (t->stop != NULL && *t->stop != 0) ||
+           (t->stop_at_steps > 0 && dqn_trainer_env_steps(t) >= t->stop_at_steps);
 }
 
 /* Runs to the epoch's end, or to the step boundary after a stop was asked for. Nothing in here

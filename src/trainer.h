@@ -21,6 +21,7 @@ struct dqn_trainer_options {
     bool quiet;
     bool late_queue;                   /* CPU: operations run late (a test of the program itself) */
     const volatile sig_atomic_t *stop; /* not 0: end at the next step boundary; NULL = never */
+    uint64_t stop_at_steps; /* end there as if stopped, in env steps; 0 = never */
 };
 
 struct dqn_trainer;

@@ -50,6 +50,7 @@ struct dqn_trainer {
     char folder[DQN_TEXT_MAX]; /* "" = write nothing */
     bool quiet;
     const volatile sig_atomic_t *stop;
+    uint64_t stop_at_steps;
     enum dqn_env_id env;
     struct dqn_net net;
 

@@ -96,7 +96,9 @@ static enum dqn_status create_replay_and_learner(struct dqn_trainer *t) {
 /* No evaluation episode is longer. */
 static uint64_t evaluation_steps(const struct dqn_trainer *t) {
     if (t->market != NULL) {
-        return dqn_market_split_bars(t->market, DQN_SPLIT_VALIDATION) + 2;
+        return dqn_market_part_steps(t->market, DQN_SPLIT_VALIDATION,
+                                     (size_t)t->config.eval.episodes) +
+               1;
     }
     return dqn_env_step_limit(t->env) + 1;
 }
@@ -141,16 +143,17 @@ static enum dqn_status upload_env_params(struct dqn_trainer *t) {
     void *params = NULL;
     DQN_TRY(dqn_alloc(&params, 2, dqn_env_params_bytes(t->env), "environment parameters"));
     void *eval_params = (char *)params + dqn_env_params_bytes(t->env);
+    enum dqn_status status = DQN_OK;
     if (t->market != NULL) {
-        dqn_trading_params(params, &t->config, t->market, &t->market_buffers, DQN_TRADING_TRAIN,
-                           DQN_SPLIT_TRAIN);
-        dqn_trading_params(eval_params, &t->config, t->market, &t->market_buffers, DQN_TRADING_EVAL,
-                           DQN_SPLIT_VALIDATION);
+        DQN_TRY_GOTO(dqn_trading_params(params, &t->config, t->market, &t->market_buffers,
+                                        DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 0));
+        DQN_TRY_GOTO(dqn_trading_params(eval_params, &t->config, t->market, &t->market_buffers,
+                                        DQN_TRADING_EVAL, DQN_SPLIT_VALIDATION,
+                                        (size_t)t->config.eval.episodes));
     } else {
         dqn_env_default_params(t->env, params);
         dqn_env_default_params(t->env, eval_params);
     }
-    enum dqn_status status = DQN_OK;
     DQN_TRY_GOTO(upload(t, t->env_params, params));
     DQN_TRY_GOTO(upload(t, t->eval_env_params, eval_params));
     DQN_TRY_GOTO(t->device.backend->queue->wait(t->queue));
@@ -212,6 +215,7 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     t->n_agents = options->n_agents > 0 ? options->n_agents : 1;
     t->quiet = options->quiet;
     t->stop = options->stop;
+    t->stop_at_steps = options->stop_at_steps;
     t->env = (enum dqn_env_id)t->config.env.name;
     if (options->folder != NULL) {
         snprintf(t->folder, sizeof t->folder, "%s", options->folder);
