@@ -1,0 +1,357 @@
+#include "bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agents.h"
+#include "collector.h"
+#include "learner.h"
+#include "market/trading_setup.h"
+#include "program.h"
+#include "replay.h"
+
+enum {
+    WINDOWS = 9,
+    STEPS_A_PROGRAM = 16,
+    CHUNK_ROWS = 4096, /* random rows are inserted so many at a time */
+    BENCH_OBS = 51,
+    BENCH_ACTIONS = 45
+};
+static const double window_s = 0.2;
+
+struct bench {
+    struct dqn_config config;
+    struct dqn_agent agent;
+    struct dqn_net net;
+    struct dqn_device device;
+    bool device_open;
+    struct dqn_queue *queue;
+    struct dqn_arena *arena;
+    struct dqn_buffer *agents, *counters, *env_params;
+    struct dqn_buffer *row_state, *row_next, *row_action, *row_reward, *row_discount, *row_done;
+    struct dqn_buffer *td, *ok; /* for the replay alone */
+    struct dqn_replay *replay;
+    struct dqn_learner *learner;
+    struct dqn_collector *collector;
+    struct dqn_market *market;
+    struct dqn_market_buffers market_buffers;
+    struct dqn_program *program;
+};
+
+static void destroy(struct bench *b) {
+    dqn_program_destroy(b->program);
+    dqn_collector_destroy(b->collector);
+    dqn_learner_destroy(b->learner);
+    dqn_replay_destroy(b->replay);
+    if (b->queue != NULL) {
+        b->device.backend->queue->destroy(b->queue);
+    }
+    dqn_arena_destroy(b->arena);
+    if (b->device_open) {
+        b->device.backend->memory->close(&b->device);
+    }
+    dqn_market_destroy(b->market);
+}
+
+static enum dqn_status open_device(struct bench *b) {
+    const bool cuda = b->config.run.device != DQN_DEVICE_CPU && dqn_backend_find("cuda") != NULL;
+    const struct dqn_device_options options = {.index = (int)b->config.run.device_index,
+                                               .threads = (int)b->config.run.threads,
+                                               .precision = b->config.net.precision};
+    const struct dqn_backend *backend = dqn_backend_find(cuda ? "cuda" : "cpu");
+    enum dqn_status status = backend->memory->open(&b->device, &options);
+    if (status != DQN_OK && b->config.run.device == DQN_DEVICE_AUTO) {
+        status = dqn_backend_find("cpu")->memory->open(&b->device, &options);
+    }
+    DQN_TRY(status);
+    b->device_open = true;
+    return b->device.backend->queue->create(&b->device, &b->queue);
+}
+
+static enum dqn_status create_common(struct bench *b, const struct dqn_config *config, size_t obs,
+                                     size_t actions) {
+    b->config = *config;
+    dqn_agent_resolve_schedules(&b->config);
+    dqn_agent_from_config(&b->agent, &b->config);
+    DQN_TRY(dqn_net_init(&b->net, obs, actions, &b->config.net));
+    DQN_TRY(open_device(b));
+    DQN_TRY(dqn_arena_create(&b->arena));
+    DQN_TRY(dqn_arena_add(b->arena, &b->agents, &b->device, DQN_U64, 0, "agents", 2, (size_t)1,
+                          sizeof b->agent / sizeof(uint64_t)));
+    DQN_TRY(dqn_arena_add(b->arena, &b->counters, &b->device, DQN_U64, 0, "counters", 2, (size_t)1,
+                          sizeof(struct dqn_counters) / sizeof(uint64_t)));
+    const struct dqn_replay_options replay = {.config = &b->config.replay,
+                                              .n_agents = 1,
+                                              .obs = obs,
+                                              .obs_ld = b->net.obs_ld,
+                                              .batch = (size_t)b->config.learner.batch,
+                                              .n_batches = (size_t)b->config.learner.accumulate,
+                                              .agents = b->agents,
+                                              .counters = b->counters};
+    DQN_TRY(dqn_replay_create(&b->replay, b->arena, &b->device, &replay));
+    const struct dqn_learner_options learner = {.n_agents = 1,
+                                                .net = &b->net,
+                                                .config = &b->config.learner,
+                                                .agents = b->agents,
+                                                .counters = b->counters,
+                                                .replay = b->replay};
+    return dqn_learner_create(&b->learner, b->arena, &b->device, &learner);
+}
+
+static enum dqn_status upload(struct bench *b, struct dqn_buffer *to, const void *from,
+                              size_t bytes) {
+    return b->device.backend->memory->copy(b->queue, to->data, from, bytes, DQN_COPY_TO_DEVICE);
+}
+
+/* ---- a full replay of random rows
+ * ----------------------------------------------------------------- */
+
+static enum dqn_status register_rows(struct bench *b) {
+    const size_t one = 1, n = CHUNK_ROWS, o = b->net.obs;
+    const struct dqn_device *device = &b->device;
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_state, device, DQN_F32, 0, "row/state", 3, one, n, o));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_next, device, DQN_F32, 0, "row/next", 3, one, n, o));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_action, device, DQN_U32, 0, "row/action", 2, one, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_reward, device, DQN_F32, 0, "row/reward", 2, one, n));
+    DQN_TRY(
+        dqn_arena_add(b->arena, &b->row_discount, device, DQN_F32, 0, "row/discount", 2, one, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_done, device, DQN_U8, 0, "row/done", 2, one, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->td, device, DQN_F32, 0, "bench/td", 2, one,
+                          (size_t)b->config.learner.batch));
+    return dqn_arena_add(b->arena, &b->ok, device, DQN_U32, 0, "bench/ok", 1, one);
+}
+
+struct host_rows {
+    float state[CHUNK_ROWS * BENCH_OBS], next[CHUNK_ROWS * BENCH_OBS];
+    uint32_t action[CHUNK_ROWS];
+    float reward[CHUNK_ROWS], discount[CHUNK_ROWS];
+    uint8_t done[CHUNK_ROWS];
+};
+
+static void random_rows(struct host_rows *rows, uint64_t chunk) {
+    for (size_t i = 0; i < CHUNK_ROWS * BENCH_OBS; i++) {
+        const struct dqn_u32x4 r = dqn_rng_block(1, chunk, i);
+        rows->state[i] = (float)(2.0 * dqn_rng_unit(dqn_rng_u64(r, 0)) - 1.0);
+        rows->next[i] = (float)(2.0 * dqn_rng_unit(dqn_rng_u64(r, 1)) - 1.0);
+    }
+    for (size_t i = 0; i < CHUNK_ROWS; i++) {
+        const struct dqn_u32x4 r = dqn_rng_block(2, chunk, i);
+        rows->action[i] = r.v[0] % BENCH_ACTIONS;
+        rows->reward[i] = (float)r.v[1] / 4294967296.0f - 0.5f;
+        rows->discount[i] = 0.99f;
+        rows->done[i] = r.v[2] % 100 == 0;
+    }
+}
+
+static enum dqn_status insert_chunk(struct bench *b, const struct host_rows *rows, size_t count) {
+    DQN_TRY(upload(b, b->row_state, rows->state, b->row_state->bytes));
+    DQN_TRY(upload(b, b->row_next, rows->next, b->row_next->bytes));
+    DQN_TRY(upload(b, b->row_action, rows->action, b->row_action->bytes));
+    DQN_TRY(upload(b, b->row_reward, rows->reward, b->row_reward->bytes));
+    DQN_TRY(upload(b, b->row_discount, rows->discount, b->row_discount->bytes));
+    DQN_TRY(upload(b, b->row_done, rows->done, b->row_done->bytes));
+    const struct dqn_replay_rows view = {.state = b->row_state->data,
+                                         .next = b->row_next->data,
+                                         .action = b->row_action->data,
+                                         .reward = b->row_reward->data,
+                                         .discount = b->row_discount->data,
+                                         .done = b->row_done->data};
+    DQN_TRY(dqn_replay_insert(b->replay, b->queue, &view, count));
+    dqn_replay_note_inserted(b->replay, count);
+    return b->device.backend->queue->wait(b->queue);
+}
+
+static enum dqn_status fill_replay(struct bench *b) {
+    struct host_rows *rows = NULL;
+    DQN_TRY(dqn_alloc((void **)&rows, 1, sizeof *rows, "random rows"));
+    enum dqn_status status = DQN_OK;
+    const size_t capacity = (size_t)b->config.replay.capacity;
+    /* A few different chunks are enough: what matters is that rows are spread over the memory. */
+    for (size_t done = 0; done < capacity && status == DQN_OK;) {
+        const size_t left = capacity - done;
+        const size_t count = left < CHUNK_ROWS ? left : CHUNK_ROWS;
+        if (done / CHUNK_ROWS < 8) {
+            random_rows(rows, done / CHUNK_ROWS);
+        }
+        status = insert_chunk(b, rows, count);
+        done += count;
+    }
+    free(rows);
+    return status;
+}
+
+/* ---- timing
+ * ---------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Runs the program in windows and waits at the end of each. `ops` operations a run; `scale` counts
+ * a operation is worth (lanes of a vector step). */
+static enum dqn_status time_program(struct bench *b, double ops, double scale,
+                                    struct dqn_bench_result *out) {
+    const struct dqn_queue_ops *queue = b->device.backend->queue;
+    for (int i = 0; i < 3; i++) { /* eager, captured, replayed */
+        DQN_TRY(dqn_program_run(b->program, b->queue));
+    }
+    DQN_TRY(queue->wait(b->queue));
+    size_t runs = 1;
+    double rate[WINDOWS];
+    const uint64_t waits = dqn_queue_waits();
+    for (int w = -2; w < WINDOWS; w++) {
+        const double begun = dqn_clock_s();
+        for (size_t i = 0; i < runs; i++) {
+            DQN_TRY(dqn_program_run(b->program, b->queue));
+        }
+        DQN_TRY(queue->wait(b->queue));
+        const double spent = dqn_clock_s() - begun;
+        if (w < 0) { /* the first two find the number of runs that fill a window */
+            runs = (size_t)fmax(1.0, (double)runs * window_s / spent);
+            continue;
+        }
+        rate[w] = (double)runs * ops / spent;
+        out->n += (uint64_t)((double)runs * ops);
+    }
+    out->host_waits = dqn_queue_waits() - waits - WINDOWS - 2;
+    qsort(rate, WINDOWS, sizeof rate[0], by_value);
+    out->us = 1e6 / rate[WINDOWS / 2];
+    out->per_s = rate[WINDOWS / 2] * scale;
+    out->per_s_min = rate[0] * scale;
+    out->per_s_max = rate[WINDOWS - 1] * scale;
+    out->device_bytes = dqn_arena_planned_bytes(b->arena, &b->device);
+    snprintf(out->device, sizeof out->device, "%s", b->device.description);
+    return DQN_OK;
+}
+
+/* ---- the measurements
+ * ---------------------------------------------------------------------------- */
+
+static enum dqn_status run_updates(void *context, struct dqn_queue *q) {
+    struct bench *b = context;
+    for (int i = 0; i < STEPS_A_PROGRAM; i++) {
+        DQN_TRY(dqn_learner_update(b->learner, q));
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_per(void *context, struct dqn_queue *q) {
+    struct bench *b = context;
+    for (int i = 0; i < STEPS_A_PROGRAM; i++) {
+        struct dqn_replay_batch batch;
+        DQN_TRY(dqn_replay_sample(b->replay, q, 0, &batch));
+        DQN_TRY(dqn_replay_update(b->replay, q, b->ok->data));
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_collect(void *context, struct dqn_queue *q) {
+    struct bench *b = context;
+    for (int i = 0; i < STEPS_A_PROGRAM; i++) {
+        DQN_TRY(dqn_collector_step(b->collector, q, true));
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status prepare_learning(struct bench *b, const struct dqn_config *config) {
+    DQN_TRY(create_common(b, config, BENCH_OBS, BENCH_ACTIONS));
+    DQN_TRY(register_rows(b));
+    DQN_TRY(dqn_arena_commit(b->arena, NULL));
+    DQN_TRY(upload(b, b->agents, &b->agent, sizeof b->agent));
+    DQN_TRY(dqn_replay_prepare(b->replay, b->queue));
+    DQN_TRY(dqn_learner_init(b->learner, b->queue));
+    const uint32_t ok = 1;
+    DQN_TRY(upload(b, b->ok, &ok, sizeof ok));
+    DQN_TRY(b->device.backend->queue->wait(b->queue));
+    return fill_replay(b);
+}
+
+/* The bench object is large (it holds a configuration), so it lives on the heap. */
+static enum dqn_status with_bench(const struct dqn_config *config, struct dqn_bench_result *out,
+                                  enum dqn_status (*prepare)(struct bench *,
+                                                             const struct dqn_config *),
+                                  dqn_program_fn fn, bool count_lanes) {
+    struct bench *b = NULL;
+    DQN_TRY(dqn_alloc((void **)&b, 1, sizeof *b, "the benchmark"));
+    *out = (struct dqn_bench_result){0};
+    enum dqn_status status = prepare(b, config);
+    if (status == DQN_OK) {
+        status = dqn_program_record(&b->program, fn, b);
+    }
+    if (status == DQN_OK) {
+        const double scale = count_lanes ? (double)config->env.lanes : 1.0;
+        status = time_program(b, STEPS_A_PROGRAM, scale, out);
+    }
+    destroy(b);
+    free(b);
+    return status;
+}
+
+enum dqn_status dqn_bench_step(const struct dqn_config *config, struct dqn_bench_result *out) {
+    return with_bench(config, out, prepare_learning, run_updates, false);
+}
+
+enum dqn_status dqn_bench_per(const struct dqn_config *config, struct dqn_bench_result *out) {
+    return with_bench(config, out, prepare_learning, run_per, false);
+}
+
+static enum dqn_status upload_env_params(struct bench *b, enum dqn_env_id env) {
+    void *params = NULL;
+    DQN_TRY(dqn_alloc(&params, 1, b->env_params->bytes, "environment parameters"));
+    enum dqn_status status = DQN_OK;
+    if (b->market != NULL) {
+        status = dqn_trading_params(params, &b->config, b->market, &b->market_buffers,
+                                    DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 0);
+    } else {
+        dqn_env_default_params(env, params);
+    }
+    if (status == DQN_OK) {
+        status = upload(b, b->env_params, params, b->env_params->bytes);
+    }
+    if (status == DQN_OK) {
+        status = b->device.backend->queue->wait(b->queue);
+    }
+    free(params);
+    return status;
+}
+
+static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_config *config) {
+    const enum dqn_env_id env = (enum dqn_env_id)config->env.name;
+    if (env == DQN_ENV_trading) {
+        DQN_TRY(dqn_market_create(&b->market, config, NULL, NULL));
+    }
+    DQN_TRY(create_common(b, config, dqn_env_observations(env), dqn_env_actions(env)));
+    DQN_TRY(dqn_arena_add(b->arena, &b->env_params, &b->device, DQN_U8, DQN_BUFFER_SHARED,
+                          "env/params", 1, dqn_env_params_bytes(env)));
+    if (b->market != NULL) {
+        DQN_TRY(dqn_market_register(b->market, b->arena, &b->device, &b->market_buffers));
+    }
+    const struct dqn_collector_options options = {.env = env,
+                                                  .n_agents = 1,
+                                                  .lanes = (size_t)config->env.lanes,
+                                                  .n_step = (size_t)config->collect.n_step,
+                                                  .net = &b->net,
+                                                  .agents = b->agents,
+                                                  .counters = b->counters,
+                                                  .params = dqn_learner_params(b->learner),
+                                                  .env_params = b->env_params,
+                                                  .replay = b->replay};
+    DQN_TRY(dqn_collector_create(&b->collector, b->arena, &b->device, &options));
+    DQN_TRY(dqn_arena_commit(b->arena, NULL));
+    DQN_TRY(upload(b, b->agents, &b->agent, sizeof b->agent));
+    if (b->market != NULL) {
+        DQN_TRY(dqn_market_upload(b->market, b->queue, &b->market_buffers));
+    }
+    DQN_TRY(upload_env_params(b, env));
+    DQN_TRY(dqn_replay_prepare(b->replay, b->queue));
+    DQN_TRY(dqn_learner_init(b->learner, b->queue));
+    DQN_TRY(dqn_collector_reset(b->collector, b->queue));
+    return b->device.backend->queue->wait(b->queue);
+}
+
+enum dqn_status dqn_bench_collect(const struct dqn_config *config, struct dqn_bench_result *out) {
+    return with_bench(config, out, prepare_collecting, run_collect, true);
+}
