@@ -1,0 +1,52 @@
+/* The file system calls that write a run's files, behind a table, so that tests can let any of
+ * them fail; and what is built on them: whole writes, folder syncs, atomic replacement. */
+#ifndef DQN_FILE_OPS_H
+#define DQN_FILE_OPS_H
+
+#include <sys/types.h>
+
+#include "base.h"
+
+/* Each entry behaves as the POSIX call of its name: -1 and errno on failure. */
+struct dqn_file_ops {
+    void *context; /* first argument of all */
+    int (*open)(void *context, const char *path, int flags, int mode);
+    ssize_t (*pwrite)(void *context, int fd, const void *data, size_t size, off_t offset);
+    ssize_t (*pread)(void *context, int fd, void *data, size_t size, off_t offset);
+    int (*ftruncate)(void *context, int fd, off_t size);
+    int (*fsync)(void *context, int fd);
+    int (*close)(void *context, int fd);
+    int (*rename)(void *context, const char *from, const char *to);
+    int (*link)(void *context, const char *from, const char *to);
+    int (*symlink)(void *context, const char *target, const char *path);
+    int (*unlink)(void *context, const char *path);
+    int (*mkdir)(void *context, const char *path, int mode);
+};
+
+/* The system's own calls. Wherever a function takes `ops`, NULL means these. */
+extern const struct dqn_file_ops dqn_file_ops_system;
+
+/* Writes all of it, however many calls it takes. Returns 0, or -1 and errno. */
+int dqn_file_write_at(const struct dqn_file_ops *ops, int fd, const void *data, size_t size,
+                      off_t offset);
+/* Reads up to `size` bytes; fewer only at the file's end. Returns their number, or -1 and errno. */
+ssize_t dqn_file_read_at(const struct dqn_file_ops *ops, int fd, void *data, size_t size,
+                         off_t offset);
+
+/* "<folder of path>/.tmp-<pid>-<name of path>". DQN_ERR_DISK when that is too long. */
+enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path);
+/* Whether a file name (without folder) is one that dqn_file_temporary makes. */
+bool dqn_file_is_temporary(const char *name);
+
+/* Replaces `path` by the finished file `temporary` in the same folder and syncs the folder. After
+ * DQN_ERR_DISK the temporary is gone, and `path` is either the old file or the new one, complete.
+ */
+enum dqn_status dqn_file_commit(const struct dqn_file_ops *ops, const char *temporary,
+                                const char *path);
+/* fsync of the folder that holds `path`. */
+enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char *path);
+/* Writes a small file so that `path` is at any moment the old or the new one, complete. */
+enum dqn_status dqn_file_replace(const struct dqn_file_ops *ops, const char *path, const void *data,
+                                 size_t size);
+
+#endif
