@@ -68,7 +68,7 @@ const char *dqn_error_text(void);
             dqn_check_failed(#cond, __FILE__, __LINE__);                                           \
         }                                                                                          \
     } while (0)
-_Noreturn void dqn_check_failed(const char *cond, const char *file, int line);
+__attribute__((noreturn)) void dqn_check_failed(const char *cond, const char *file, int line);
 
 /* Log lines on standard error. `quiet` keeps warnings only. */
 void dqn_log_set_quiet(bool quiet);

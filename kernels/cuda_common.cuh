@@ -1,0 +1,168 @@
+/* Inside of the CUDA backend: its device and queues, error checks, and the reductions that kernels
+ * share. Everything in kernels/ includes this first.
+ *
+ * Habits of the kernels: agents lie in blockIdx.y; indices that count elements of a buffer are
+ * 64-bit; sums of floating-point numbers are taken in a fixed order, never by atomics; values that
+ * change from step to step are read from device memory. */
+#ifndef DQN_KERNELS_CUDA_COMMON_CUH
+#define DQN_KERNELS_CUDA_COMMON_CUH
+
+/* C++ headers that must not be seen first inside extern "C". */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime.h>
+
+extern "C" {
+#include "../src/backend.h"
+
+/* The tables that backend_cuda.cu joins. */
+extern const struct dqn_memory_ops dqn_cuda_memory_ops;   /* backend_cuda.cu */
+extern const struct dqn_queue_ops dqn_cuda_queue_ops;     /* queue_cuda.cu */
+extern const struct dqn_nn_ops dqn_cuda_nn_ops;           /* nn_cuda.cu */
+extern const struct dqn_env_ops dqn_cuda_env_ops;         /* env_cuda.cu */
+extern const struct dqn_replay_ops dqn_cuda_replay_ops;   /* replay_cuda.cu */
+extern const struct dqn_sampler_ops dqn_cuda_sampler_ops; /* sampler_cuda.cu */
+extern const struct dqn_backend dqn_cuda_backend;         /* backend_cuda.cu */
+}
+
+/* ---- device and queues ---- */
+
+struct dqn_cuda_device {
+    int index;
+    int precision;     /* DQN_PRECISION_* */
+    int n_sms;         /* multiprocessors */
+    bool has_cudnn;    /* false: activations run on this backend's own kernels */
+    uint64_t n_allocs; /* allocations asked for, for the faults oom_at and oom_from */
+};
+
+struct dqn_nn_plans; /* nn_gemm_cuda.cu: matrix product plans of one queue */
+struct dqn_nn_cudnn; /* nn_cudnn_cuda.cu: cuDNN handle and descriptors of one queue */
+
+/* A queue is a non-blocking stream with library handles of its own: two queues share nothing, so
+ * the results of one cannot depend on the other. One thread at a time may use a queue. */
+struct dqn_cuda_queue {
+    struct dqn_queue base;
+    struct dqn_cuda_device *device;
+    cudaStream_t stream;
+    bool capturing;
+    struct dqn_nn_plans *plans;
+    struct dqn_nn_cudnn *cudnn; /* NULL until first used */
+};
+
+static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
+    return (struct dqn_cuda_queue *)q; /* base is the first member */
+}
+
+/* The stream to launch on. */
+static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *q) {
+    return dqn_cuda_queue_of(q)->stream;
+}
+
+/* ---- errors ---- */
+
+/* Turns a CUDA error into this thread's error text. DQN_ERR_DEVICE_MEMORY when memory is used up,
+ * else DQN_ERR_DEVICE; says so when the context is lost (nothing on the device can be saved). */
+enum dqn_status dqn_cuda_failed(cudaError_t error, const char *what, const char *file, int line);
+
+/* After a launch: its error, if any, with the kernel's name in the text. */
+enum dqn_status dqn_cuda_launched(const char *kernel);
+
+/* Test switch: the environment variable DQN_TEST_FAULT holds one fault, here asked for by kind.
+ *   no_driver        opening fails as on a machine without a driver
+ *   no_device        opening fails as on a machine without a GPU
+ *   oom_all          every allocation on the device fails
+ *   oom:<bytes>      allocations of at least so many bytes fail
+ *   oom_at:<k>       the k-th allocation of a device fails, counted from 1
+ *   oom_from:<k>     that one and all later ones fail
+ *   pinned           page-locked host memory cannot be had
+ *   launch:<kernel>  each launch of that kernel reports a failure; the context lives on
+ *   illegal:<kernel> after that kernel an address is written that does not exist: the context is
+ *                    lost, as after a broken kernel
+ *   wait             waiting for a queue reports an unknown error
+ * True when the variable is `kind`, or `kind:value`; then *value, where not NULL, is the text after
+ * the colon ("" without one). */
+bool dqn_cuda_fault(const char *kind, const char **value);
+
+/* Returns from the calling function when a runtime call fails. */
+#define DQN_CUDA(call)                                                                             \
+    do {                                                                                           \
+        const cudaError_t dqn_cuda_error = (call);                                                 \
+        if (dqn_cuda_error != cudaSuccess) {                                                       \
+            return dqn_cuda_failed(dqn_cuda_error, #call, __FILE__, __LINE__);                     \
+        }                                                                                          \
+    } while (0)
+
+/* Returns from the calling function when the launch just made failed: DQN_LAUNCHED(k_td_loss). */
+#define DQN_LAUNCHED(kernel) DQN_TRY(dqn_cuda_launched(#kernel))
+
+/* ---- launch shapes ---- */
+
+enum { DQN_WARP = 32, DQN_MAX_AGENTS_GRID = 65535 };
+
+/* Blocks of `threads` that cover n elements; at least 1. Kernels loop with the grid's stride, so a
+ * grid that was cut at `limit` blocks still covers everything. */
+static inline unsigned dqn_cuda_blocks(size_t n, unsigned threads, size_t limit = 65535) {
+    const size_t blocks = (n + threads - 1) / threads;
+    return (unsigned)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
+}
+
+/* This thread's first element and the stride of a one-dimensional grid, in 64 bits. */
+static __device__ __forceinline__ size_t dqn_grid_first(void) {
+    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+static __device__ __forceinline__ size_t dqn_grid_stride(void) {
+    return (size_t)gridDim.x * blockDim.x;
+}
+
+/* ---- reductions ---- */
+
+/* All 32 lanes of the warp must call these; every lane gets the result. The butterfly's order is
+ * fixed and symmetric, so all lanes hold the same bits. */
+template <typename T> static __device__ __forceinline__ T dqn_warp_sum(T v) {
+#pragma unroll
+    for (int offset = DQN_WARP / 2; offset > 0; offset /= 2) {
+        v += __shfl_xor_sync(0xffffffffu, v, offset);
+    }
+    return v;
+}
+
+/* A NaN is passed over. */
+template <typename T> static __device__ __forceinline__ T dqn_warp_max(T v) {
+#pragma unroll
+    for (int offset = DQN_WARP / 2; offset > 0; offset /= 2) {
+        const T other = __shfl_xor_sync(0xffffffffu, v, offset);
+        v = other > v || v != v ? other : v;
+    }
+    return v;
+}
+
+template <typename T> static __device__ __forceinline__ T dqn_warp_min(T v) {
+#pragma unroll
+    for (int offset = DQN_WARP / 2; offset > 0; offset /= 2) {
+        const T other = __shfl_xor_sync(0xffffffffu, v, offset);
+        v = other < v || v != v ? other : v;
+    }
+    return v;
+}
+
+/* Sum over a block of a multiple of 32 and at most 1024 threads, all of which must call it. Every
+ * thread gets the result. `shared` holds 32 elements and is free again on return. */
+template <typename T> static __device__ __forceinline__ T dqn_block_sum(T v, T *shared) {
+    const unsigned lane = threadIdx.x % DQN_WARP, warp = threadIdx.x / DQN_WARP;
+    v = dqn_warp_sum(v);
+    if (lane == 0) {
+        shared[warp] = v;
+    }
+    __syncthreads();
+    const T mine = lane < blockDim.x / DQN_WARP ? shared[lane] : (T)0;
+    const T sum = dqn_warp_sum(mine);
+    __syncthreads();
+    return sum;
+}
+
+#endif
