@@ -16,11 +16,8 @@ uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t) {
  */
 
 static bool update_is_due(const struct dqn_trainer *t, const struct dqn_progress_counters *at) {
-    const uint64_t lanes = (uint64_t)t->config.env.lanes;
-    const uint64_t n_step = (uint64_t)t->config.collect.n_step;
-    const uint64_t emitting = at->vector_steps >= n_step ? at->vector_steps - n_step + 1 : 0;
-    const bool enough = emitting * lanes >= (uint64_t)t->config.learner.batch;
-    return enough && at->updates < dqn_updates_due(&t->config.train, at->vector_steps * lanes);
+    const uint64_t env_steps = at->vector_steps * (uint64_t)t->config.env.lanes;
+    return at->rows >= t->rows_needed && at->updates < dqn_updates_due(&t->config.train, env_steps);
 }
 
 /* Env steps at which the running epoch ends; the last epoch ends with the run. */
@@ -42,7 +39,11 @@ static enum dqn_action next_action(const struct dqn_trainer *t, struct dqn_progr
         return DQN_UPDATE;
     }
     at->vector_steps++;
-    return at->vector_steps >= (uint64_t)t->config.collect.n_step ? DQN_COLLECT : DQN_COLLECT_FIRST;
+    if (at->vector_steps < (uint64_t)t->config.collect.n_step) {
+        return DQN_COLLECT_FIRST;
+    }
+    at->rows += (uint64_t)t->config.env.lanes;
+    return DQN_COLLECT;
 }
 
 /* The next steps up to the plan's length or the epoch's end; *at becomes where they lead. */

@@ -38,6 +38,7 @@ struct dqn_progress_counters {
     uint64_t vector_steps; /* env steps = vector_steps * lanes */
     uint64_t updates;
     uint64_t epochs_since_best; /* of agent 0, for train.patience */
+    uint64_t rows;         /* inserted into the replay by an agent; not saved, it follows */
 };
 
 /* Sources of the readback, in order. */
@@ -74,6 +75,7 @@ struct dqn_trainer {
     struct dqn_planned_program *programs[DQN_PROGRAMS_MAX];
     size_t n_programs;
     struct dqn_progress_counters at;
+    uint64_t rows_needed; /* before an update: a batch, or more when the replay was not saved */
     double *best_score;                /* [K]; -inf before the first evaluation */
     double *best_epoch;                /* [K] */
     struct dqn_evaluation *evaluation; /* [K] scratch */

@@ -152,14 +152,24 @@ static uint64_t rows_inserted(const struct dqn_trainer *t) {
     return emitting * (uint64_t)t->config.env.lanes;
 }
 
+/* A replay that was not saved is filled as far as before the first update. */
+static void refill_first(struct dqn_trainer *t) {
+    const uint64_t starts = (uint64_t)t->config.train.learning_starts;
+    const uint64_t capacity = (uint64_t)t->config.replay.capacity;
+    const uint64_t wanted = starts < capacity ? starts : capacity;
+    t->rows_needed = wanted > t->rows_needed ? wanted : t->rows_needed;
+}
+
 static enum dqn_status restore(struct dqn_trainer *t, const struct dqn_checkpoint *file) {
     DQN_TRY(check_market(t, file));
     DQN_TRY(dqn_checkpoint_load(file, t->arena, t->queue));
     DQN_TRY(read_fields(t, file));
     DQN_TRY(read_history(t, file));
     if (dqn_checkpoint_has_replay(file)) {
-        return dqn_replay_restore(t->replay, t->queue, rows_inserted(t));
+        t->at.rows = rows_inserted(t);
+        return dqn_replay_restore(t->replay, t->queue, t->at.rows);
     }
+    refill_first(t);
     dqn_warn("%s holds no replay: updates wait until it is filled again, so the run goes on "
              "otherwise than it would have",
              dqn_checkpoint_path(file));
