@@ -233,8 +233,12 @@ struct dqn_nstep_args {
 };
 
 struct dqn_env_ops {
-    /* Starts every lane's episode 0 (or the next one) and writes obs_now; clears nothing else. */
+    /* Starts in every lane the episode that lane.episode names (0 in zeroed memory): sets the lane's
+     * step, episode_return and frozen to 0 and writes states and obs_now; sums and counters stay. */
     enum dqn_status (*reset)(struct dqn_queue *q, const struct dqn_env_args *args);
+    /* Steps every lane by the rules of envs/lane.h. An episode's end starts the next one at once
+     * (lane.episode + 1). With args.freeze it freezes the lane instead: episode, step and return stay
+     * as they ended, and later steps give the same observation, reward 0, terminated 1, truncated 0. */
     enum dqn_status (*step)(struct dqn_queue *q, const struct dqn_env_args *args);
     enum dqn_status (*nstep)(struct dqn_queue *q, const struct dqn_nstep_args *args);
     /* Zeroes the episode sums of n lanes (min and max become +-infinity). */
