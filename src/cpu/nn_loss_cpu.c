@@ -1,0 +1,129 @@
+/* TD errors with the loss, and epsilon-greedy actions. */
+#include <math.h>
+#include <string.h>
+
+#include "../shared/rng.h"
+#include "../shared/schedule.h"
+#include "../shared/td.h"
+#include "nn_cpu.h"
+
+/* ---- td ---- */
+
+/* Q_target(s', a*) of one row. */
+static float next_value(const struct dqn_td_args *args, size_t row) {
+    const float *target = args->q_next_target + row * args->actions_ld;
+    const float *chooser =
+        args->q_next_online == NULL ? target : args->q_next_online + row * args->actions_ld;
+    return target[dqn_td_argmax(chooser, args->actions)];
+}
+
+/* One row: td and dq out, its part of the sums into `sums`. */
+static void td_row(const struct dqn_td_args *args, double delta, size_t row,
+                   struct dqn_step_stats *sums) {
+    const float *q = args->q + row * args->actions_ld;
+    float *dq = args->dq + row * args->actions_ld;
+    const size_t action = args->action[row];
+    DQN_CHECK(action < args->actions);
+    const float value = q[action];
+    const float y = dqn_td_target(args->reward[row], args->discount[row], args->done[row],
+                                  args->done[row] ? 0.0f : next_value(args, row));
+    const float td = y - value;
+    const float weight = args->weight[row];
+    args->td[row] = td;
+    memset(dq, 0, args->actions_ld * sizeof *dq);
+    dq[action] = -args->grad_scale * weight * dqn_td_slope(td, delta);
+    sums->loss += (double)weight * dqn_td_loss(td, delta);
+    sums->q_mean += (double)value;
+    sums->q_max += (double)q[dqn_td_argmax(q, args->actions)];
+    sums->td_abs += fabs((double)td);
+    sums->td_abs_max = fmax(sums->td_abs_max, fabs((double)td));
+    sums->weight_min = fmin(sums->weight_min, (double)weight);
+}
+
+static void td_task(void *context, size_t k) {
+    const struct dqn_td_args *args = context;
+    const double n = (double)args->batch;
+    struct dqn_step_stats sums = {.weight_min = INFINITY};
+    for (size_t b = 0; b < args->batch; b++) {
+        td_row(args, args->agents[k].huber_delta, k * args->batch + b, &sums);
+    }
+    struct dqn_step_stats *out = &args->batch_stats[k];
+    if (!args->accumulate) {
+        *out = (struct dqn_step_stats){0};
+    }
+    out->rows += n;
+    out->loss += sums.loss / n;
+    out->q_mean += sums.q_mean / n;
+    out->q_max += sums.q_max / n;
+    out->td_abs += sums.td_abs / n;
+    out->weight_min += sums.weight_min;
+    out->beta += dqn_schedule_beta(&args->agents[k], args->counters[k].updates);
+    out->td_abs_max = fmax(out->td_abs_max, sums.td_abs_max);
+}
+
+static enum dqn_status run_td(struct dqn_cpu_pool *pool, const void *arguments) {
+    struct dqn_td_args args = *(const struct dqn_td_args *)arguments;
+    dqn_cpu_for(pool, args.n_agents, td_task, &args);
+    return DQN_OK;
+}
+
+enum dqn_status dqn_cpu_td(struct dqn_queue *q, const struct dqn_td_args *args) {
+    return dqn_cpu_submit(q, run_td, args, sizeof *args);
+}
+
+/* ---- act ---- */
+
+enum { ACT_LANES = 512 }; /* lanes a task */
+
+struct act_context {
+    const struct dqn_act_args *args;
+    struct dqn_cpu_split shards;
+};
+
+static uint32_t act_lane(const struct dqn_act_args *args, size_t k, size_t lane, double epsilon) {
+    const uint64_t stream = dqn_rng_stream((enum dqn_purpose)args->purpose, lane);
+    const struct dqn_u32x4 block =
+        dqn_rng_block(args->agents[k].seed, stream, args->counters[k].vector_steps);
+    if (dqn_rng_unit(dqn_rng_u64(block, 0)) < epsilon) {
+        return (uint32_t)dqn_rng_below(dqn_rng_u64(block, 1), args->actions);
+    }
+    const float *q = args->q + (k * args->lanes + lane) * args->actions_ld;
+    return (uint32_t)dqn_td_argmax(q, args->actions);
+}
+
+static void act_task(void *context, size_t i) {
+    const struct act_context *c = context;
+    const struct dqn_act_args *args = c->args;
+    const size_t k = i / c->shards.parts;
+    const size_t first = i % c->shards.parts * c->shards.size;
+    const size_t end = dqn_cpu_min(first + c->shards.size, args->lanes);
+    const double epsilon =
+        args->fixed_epsilon >= 0.0
+            ? args->fixed_epsilon
+            : dqn_schedule_epsilon(&args->agents[k], args->counters[k].env_steps);
+    for (size_t lane = first; lane < end; lane++) {
+        args->action[k * args->lanes + lane] = act_lane(args, k, lane, epsilon);
+    }
+}
+
+static void count_actions(const struct dqn_act_args *args) {
+    for (size_t k = 0; k < args->n_agents; k++) {
+        for (size_t lane = 0; lane < args->lanes; lane++) {
+            args->histogram[k * args->actions + args->action[k * args->lanes + lane]]++;
+        }
+    }
+}
+
+static enum dqn_status run_act(struct dqn_cpu_pool *pool, const void *arguments) {
+    const struct dqn_act_args *args = arguments;
+    struct act_context context = {args, dqn_cpu_split(args->lanes, SIZE_MAX, ACT_LANES)};
+    dqn_cpu_for(pool, args->n_agents * context.shards.parts, act_task, &context);
+    if (args->histogram != NULL) {
+        count_actions(args);
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_cpu_act(struct dqn_queue *q, const struct dqn_act_args *args) {
+    return dqn_cpu_submit(q, run_act, args, sizeof *args);
+}
