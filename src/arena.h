@@ -51,7 +51,8 @@ size_t dqn_arena_count(const struct dqn_arena *arena);
 struct dqn_buffer *dqn_arena_at(const struct dqn_arena *arena, size_t i);
 /* NULL when there is none. */
 struct dqn_buffer *dqn_arena_find(const struct dqn_arena *arena, const char *name);
-/* Bytes planned on a device (NULL = plain host memory), before or after the commit. */
+/* Bytes planned on a device (NULL = plain host memory), before or after the commit. Page-locked
+ * host memory is not on the device and not counted. */
 uint64_t dqn_arena_planned_bytes(const struct dqn_arena *arena, const struct dqn_device *device);
 
 size_t dqn_dtype_bytes(enum dqn_dtype dtype);

@@ -1,40 +1,44 @@
+/* Status names, error text, log, allocation, clock and the small number formats of messages. */
 #include "base.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ERROR_TEXT_BYTES = 2048 };
+enum { ERROR_TEXT_SIZE = 2048 };
 
-static _Thread_local char error_text[ERROR_TEXT_BYTES];
-static atomic_bool log_is_quiet;
+static _Thread_local char error_text[ERROR_TEXT_SIZE];
+
+/* The one switch of the log: set at start from --quiet. */
+static atomic_bool log_quiet;
+
+static const struct {
+    const char *name;
+    int exit_code;
+} status_table[] = {
+#define STATUS_ENTRY(name, code) {#name, code},
+    DQN_STATUS_LIST(STATUS_ENTRY)
+#undef STATUS_ENTRY
+};
 
 int dqn_status_exit_code(enum dqn_status status) {
-    switch (status) {
-#define STATUS_CODE(name, code)                                                                    \
-    case name:                                                                                     \
-        return code;
-        DQN_STATUS_LIST(STATUS_CODE)
-#undef STATUS_CODE
-    }
-    return 1;
+    DQN_CHECK((size_t)status < DQN_COUNT_OF(status_table));
+    return status_table[status].exit_code;
 }
 
 const char *dqn_status_name(enum dqn_status status) {
-    switch (status) {
-#define STATUS_NAME(name, code)                                                                    \
-    case name:                                                                                     \
-        return #name;
-        DQN_STATUS_LIST(STATUS_NAME)
-#undef STATUS_NAME
+    if ((size_t)status >= DQN_COUNT_OF(status_table)) {
+        return "DQN_STATUS_UNKNOWN";
     }
-    return "unknown status";
+    return status_table[status].name;
 }
 
 enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
-    char text[ERROR_TEXT_BYTES]; /* the arguments may point into error_text */
+    /* The arguments may point into the current text. */
+    char text[ERROR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -44,13 +48,15 @@ enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
 }
 
 enum dqn_status dqn_fail_prefix(enum dqn_status status, const char *format, ...) {
-    char prefix[ERROR_TEXT_BYTES / 2], text[ERROR_TEXT_BYTES];
+    char text[ERROR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(prefix, sizeof prefix, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    memcpy(text, error_text, sizeof text);
-    return dqn_fail(status, "%s: %s", prefix, text);
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, ": %s", error_text);
+    memcpy(error_text, text, sizeof text);
+    return status;
 }
 
 const char *dqn_error_text(void) {
@@ -58,22 +64,24 @@ const char *dqn_error_text(void) {
 }
 
 _Noreturn void dqn_check_failed(const char *cond, const char *file, int line) {
-    fprintf(stderr, "dqn-train: broken invariant at %s:%d: %s\n", file, line, cond);
+    fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, cond);
+    fflush(stderr);
     abort();
 }
 
 void dqn_log_set_quiet(bool quiet) {
-    atomic_store(&log_is_quiet, quiet);
+    atomic_store_explicit(&log_quiet, quiet, memory_order_relaxed);
 }
 
+/* One write a line, so that lines of several threads do not mix. */
 static void write_line(const char *prefix, const char *format, va_list args) {
-    char text[ERROR_TEXT_BYTES];
-    vsnprintf(text, sizeof text, format, args);
-    fprintf(stderr, "%s%s\n", prefix, text);
+    char line[ERROR_TEXT_SIZE];
+    vsnprintf(line, sizeof line, format, args);
+    fprintf(stderr, "%s%s\n", prefix, line);
 }
 
 void dqn_info(const char *format, ...) {
-    if (atomic_load(&log_is_quiet)) {
+    if (atomic_load_explicit(&log_quiet, memory_order_relaxed)) {
         return;
     }
     va_list args;
@@ -91,8 +99,7 @@ void dqn_warn(const char *format, ...) {
 
 enum dqn_status dqn_size_mul(size_t a, size_t b, size_t *out) {
     if (__builtin_mul_overflow(a, b, out)) {
-        return dqn_fail(DQN_ERR_MEMORY, "%zu times %zu bytes is more than this machine can address",
-                        a, b);
+        return dqn_fail(DQN_ERR_MEMORY, "%zu times %zu is more than memory can hold", a, b);
     }
     return DQN_OK;
 }
@@ -100,11 +107,13 @@ enum dqn_status dqn_size_mul(size_t a, size_t b, size_t *out) {
 enum dqn_status dqn_alloc(void **out, size_t count, size_t size, const char *what) {
     size_t bytes = 0;
     *out = NULL;
-    DQN_TRY(dqn_size_mul(count, size, &bytes));
-    *out = calloc(bytes > 0 ? bytes : 1, 1);
+    if (dqn_size_mul(count, size, &bytes) != DQN_OK) {
+        return dqn_fail_prefix(DQN_ERR_MEMORY, "%s", what);
+    }
+    *out = calloc(1, bytes > 0 ? bytes : 1);
     if (*out == NULL) {
         char text[32];
-        return dqn_fail(DQN_ERR_MEMORY, "no memory for %s: %s were asked for", what,
+        return dqn_fail(DQN_ERR_MEMORY, "%s: no host memory for %s", what,
                         dqn_format_bytes(text, sizeof text, bytes));
     }
     return DQN_OK;
@@ -117,15 +126,16 @@ double dqn_clock_s(void) {
 }
 
 const char *dqn_format_bytes(char *text, size_t size, uint64_t bytes) {
-    static const char *const units[] = {"KB", "MB", "GB", "TB", "PB"};
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     if (bytes < 1000) {
-        snprintf(text, size, "%llu bytes", (unsigned long long)bytes);
+        snprintf(text, size, "%" PRIu64 " B", bytes);
         return text;
     }
-    double value = (double)bytes / 1000.0;
+    double value = (double)bytes;
     size_t unit = 0;
+    /* 999.95 would print as 1000.0: it belongs to the next unit. */
     while (value >= 999.95 && unit + 1 < DQN_COUNT_OF(units)) {
-        value /= 1000.0;
+        value /= 1000;
         unit++;
     }
     snprintf(text, size, "%.1f %s", value, units[unit]);
@@ -133,15 +143,20 @@ const char *dqn_format_bytes(char *text, size_t size, uint64_t bytes) {
 }
 
 const char *dqn_format_count(char *text, size_t size, uint64_t count) {
-    char digits[32];
-    const int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-    size_t at = 0;
-    for (int i = 0; i < n && at + 1 < size; i++) {
-        if (i > 0 && (n - i) % 3 == 0 && at + 2 < size) {
-            text[at++] = ',';
+    char digits[24];
+    const int n = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    size_t used = 0;
+    for (int i = 0; i < n && used + 1 < size; i++) {
+        if (i > 0 && (n - i) % 3 == 0) {
+            text[used++] = ',';
+            if (used + 1 >= size) {
+                break;
+            }
         }
-        text[at++] = digits[i];
+        text[used++] = digits[i];
     }
-    text[at] = '\0';
+    if (size > 0) {
+        text[used] = '\0';
+    }
     return text;
 }
