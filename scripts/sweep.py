@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+"""Searches hyperparameters: one dqn-train process a trial, several at a time, resumable.
+
+    scripts/sweep.py SPEC.yaml            starts, or goes on where an earlier call stopped
+    scripts/sweep.py SPEC.yaml --report   only the table and the plot of what is there
+    scripts/sweep.py SPEC.yaml --retry-failed   also tries failed trials again
+
+The search space is over configuration keys (docs/sweeps.md has an example). Needs the Python
+packages optuna, pyyaml and matplotlib.
+"""
+import argparse
+import csv
+import fcntl
+import json
+import math
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+STOP_GRACE_S = 60  # a trial saves and ends within this after SIGTERM, else it is killed
+EXIT_REASONS = {
+    1: "internal error", 2: "configuration refused", 3: "market data", 4: "device", 5: "disk",
+    6: "training became non-finite", 7: "checkpoint",
+}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def fail(message):
+    print(f"sweep: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def load_spec(path):
+    """Reads and checks the specification; relative paths start at its folder."""
+    import yaml
+
+    try:
+        spec = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        fail(f"cannot read {path}: {error}")
+    if not isinstance(spec, dict):
+        fail(f"{path} must be a mapping")
+    known = {"config", "output", "metric", "direction", "trials", "parallel", "seed", "overrides",
+             "space", "time_limit_s", "max_retries", "program", "min_free_mb"}
+    for key in spec:
+        if key not in known:
+            fail(f"{path}: unknown key {key!r}; known are {', '.join(sorted(known))}")
+    for key in ("config", "space"):
+        if not spec.get(key):
+            fail(f"{path}: {key} is missing")
+    spec.setdefault("metric", "best_return")
+    spec.setdefault("direction", "maximize")
+    spec.setdefault("trials", 20)
+    spec.setdefault("parallel", 1)
+    spec.setdefault("seed", 1)
+    spec.setdefault("overrides", {})
+    spec.setdefault("time_limit_s", 0)
+    spec.setdefault("max_retries", 1)
+    spec.setdefault("min_free_mb", 500)
+    if spec["direction"] not in ("maximize", "minimize"):
+        fail(f"{path}: direction is {spec['direction']!r}, not maximize or minimize")
+    for key in ("trials", "parallel"):
+        if not isinstance(spec[key], int) or spec[key] < 1:
+            fail(f"{path}: {key} must be a whole number of at least 1")
+    for name, space in spec["space"].items():
+        if not isinstance(space, dict) or ("choices" in space) == ("low" in space):
+            fail(f"{path}: space {name!r} needs either choices: [...] or low: and high:")
+        if "low" in space and not space["low"] < space.get("high", -math.inf):
+            fail(f"{path}: space {name!r}: low must be below high")
+    spec["config"] = str((path.parent / spec["config"]).resolve())
+    spec["output"] = str((path.parent / spec.get("output", f"{path.stem}-sweep")).resolve())
+    return spec
+
+
+def find_program(spec):
+    """dqn-train: as the specification says, from this project's build, or from the PATH."""
+    candidates = [spec.get("program"), ROOT / "build/release/dqn-train",
+                  ROOT / "build/test/dqn-train", shutil.which("dqn-train")]
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return str(pathlib.Path(candidate).resolve())
+    fail("dqn-train was not found: build it with scripts/train, or set program: in the specification")
+
+
+def suggest(trial, name, space):
+    """One value of the search space. Lists of choices are sent as text, as --set takes them."""
+    if "choices" in space:
+        return trial.suggest_categorical(name, [as_text(c) for c in space["choices"]])
+    low, high = space["low"], space["high"]
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(name, low, high, step=space.get("step", 1),
+                                 log=space.get("log", False))
+    return trial.suggest_float(name, float(low), float(high), step=space.get("step"),
+                               log=space.get("log", False))
+
+
+def as_text(value):
+    """A value as dqn-train reads it, the same number bit for bit."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(as_text(v) for v in value)
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def newest_checkpoint(folder):
+    """Whether a trial's folder holds something to go on from."""
+    return any(folder.glob("*/epoch-*.h5"))
+
+
+class Running:
+    """A trial's process, its own process group."""
+
+    def __init__(self, program, spec, trial, folder):
+        self.trial, self.folder, self.begun = trial, folder, time.monotonic()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "log.txt"
+        command = [program, "--quiet"]
+        if newest_checkpoint(folder):
+            command += ["--resume", str(folder)]
+        else:
+            command += [spec["config"], "--name", "run", "--set", f"output={folder}"]
+            for name, value in {**spec["overrides"], **trial.params}.items():
+                command += ["--set", f"{name}={as_text(value)}"]
+        with open(self.log, "a") as log:
+            log.write("$ " + " ".join(command) + "\n")
+            log.flush()
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                            start_new_session=True)
+
+    def signal(self, which):
+        try:
+            os.killpg(self.process.pid, which)
+        except ProcessLookupError:
+            pass
+
+    def last_line(self):
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
+        return next((line for line in reversed(lines) if line and not line.startswith("$")), "")
+
+
+def read_metric(folder, metric):
+    """The last value of a column of metrics.csv that is a number."""
+    files = sorted(folder.glob("*/metrics.csv"), key=lambda p: p.stat().st_mtime)
+    if not files:
+        return None, "it wrote no metrics.csv"
+    with open(files[-1]) as file:
+        rows = list(csv.DictReader(file))
+    if not rows or metric not in rows[-1]:
+        return None, f"metrics.csv has no column {metric}"
+    values = [float(row[metric]) for row in rows if row[metric]]
+    if not values or not math.isfinite(values[-1]):
+        return None, f"{metric} is not a finite number"
+    return values[-1], ""
+
+
+class Sweep:
+    def __init__(self, spec, program):
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.optuna, self.spec, self.program = optuna, spec, program
+        self.output = pathlib.Path(spec["output"])
+        self.output.mkdir(parents=True, exist_ok=True)
+        self.lock()
+        self.study = optuna.create_study(
+            study_name="sweep", storage=f"sqlite:///{self.output}/study.db", load_if_exists=True,
+            direction=spec["direction"],
+            sampler=optuna.samplers.TPESampler(seed=spec["seed"], constant_liar=True))
+        self.check_same_space()
+        self.running, self.stopping = [], False
+
+    def lock(self):
+        self.lock_file = open(self.output / "lock", "w")
+        try:
+            fcntl.flock(self.lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fail(f"another sweep is at work in {self.output}")
+
+    def check_same_space(self):
+        """A study goes on only with the space, config and metric that it began with."""
+        mine = {k: self.spec[k] for k in ("space", "config", "metric", "direction", "overrides")}
+        theirs = self.study.user_attrs.get("spec")
+        if theirs is None:
+            self.study.set_user_attr("spec", mine)
+            return
+        for key, value in mine.items():
+            if json.loads(json.dumps(value)) != theirs[key]:
+                fail(f"{key} was {theirs[key]} when this study began and is {value} now; "
+                     f"use another output folder, or remove {self.output}")
+
+    def states(self, *names):
+        wanted = [self.optuna.trial.TrialState[name] for name in names]
+        return self.study.get_trials(deepcopy=False, states=wanted)
+
+    def adopt_orphans(self, retry_failed):
+        """Trials that a killed sweep left running are tried again, from their checkpoint."""
+        orphans = self.states("RUNNING")
+        if retry_failed:
+            orphans += [t for t in self.states("FAIL") if not t.user_attrs.get("retried")]
+        for old in orphans:
+            retries = old.user_attrs.get("retries", 0)
+            storage, trial_id = self.study._storage, old._trial_id
+            if old.state == self.optuna.trial.TrialState.RUNNING:
+                self.study.tell(old.number, state=self.optuna.trial.TrialState.FAIL)
+                self.record(old, "interrupted", "the sweep ended before it did", None, 0)
+            if retries >= self.spec["max_retries"] and not retry_failed:
+                continue
+            try:
+                storage.set_trial_user_attr(trial_id, "retried", True)
+            except Exception:  # a finished trial's attributes are closed; the retry still counts
+                pass
+            folder = old.user_attrs.get("folder", str(self.folder(old.number)))
+            self.study.enqueue_trial(old.params, user_attrs={"folder": folder,
+                                                             "retries": retries + 1})
+
+    def folder(self, number):
+        return self.output / f"trial-{number:04d}"
+
+    def record(self, trial, status, reason, value, seconds):
+        """One file a trial, written at once and completely."""
+        folder = self.output / "results"
+        folder.mkdir(exist_ok=True)
+        row = {"trial": trial.number, "status": status, "reason": reason, "value": value,
+               "seconds": round(seconds, 2), "params": trial.params}
+        path = folder / f"{trial.number:04d}.json"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(row))
+        temporary.replace(path)
+
+    def start_one(self):
+        trial = self.study.ask()
+        for name, space in self.spec["space"].items():
+            suggest(trial, name, space)
+        folder = pathlib.Path(trial.user_attrs.get("folder", str(self.folder(trial.number))))
+        trial.set_user_attr("folder", str(folder))
+        self.running.append(Running(self.program, self.spec, trial, folder))
+
+    def judge(self, run):
+        """Status, reason and value of a trial whose process has ended."""
+        code = run.process.returncode
+        if code == 0:
+            value, reason = read_metric(run.folder, self.spec["metric"])
+            return ("done", "", value) if value is not None else ("failed", reason, None)
+        if getattr(run, "timed_out", False):
+            return "failed", f"over the time limit of {self.spec['time_limit_s']} s", None
+        if code < 0:
+            return "failed", f"ended by signal {signal.Signals(-code).name}", None
+        return "failed", f"{EXIT_REASONS.get(code, f'exit {code}')}: {run.last_line()}", None
+
+    def finish(self, run):
+        seconds = time.monotonic() - run.begun
+        if self.stopping:
+            self.record(run.trial, "interrupted", "the sweep was stopped", None, seconds)
+            return  # stays RUNNING in the study: the next call takes it up
+        status, reason, value = self.judge(run)
+        self.record(run.trial, status, reason, value, seconds)
+        if status == "done":
+            self.study.tell(run.trial, value)
+        else:
+            self.study.tell(run.trial, state=self.optuna.trial.TrialState.FAIL)
+        shown = f"{value:.6g}" if value is not None else reason
+        print(f"trial {run.trial.number:4d} {status:6s} {shown}  {run.trial.params}", flush=True)
+
+    def reap(self):
+        for run in list(self.running):
+            if run.process.poll() is not None:
+                self.running.remove(run)
+                self.finish(run)
+                continue
+            limit = self.spec["time_limit_s"]
+            if limit and time.monotonic() - run.begun > limit:
+                run.timed_out = True
+                run.signal(signal.SIGKILL)
+
+    def stop(self):
+        """Every trial saves and ends; what does not is killed."""
+        self.stopping = True
+        for run in self.running:
+            run.signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_GRACE_S
+        while self.running and time.monotonic() < deadline:
+            self.reap()
+            time.sleep(0.1)
+        for run in self.running:
+            run.signal(signal.SIGKILL)
+            run.process.wait()
+        self.reap()
+
+    def enough_space(self):
+        free = shutil.disk_usage(self.output).free / 1e6
+        if free < self.spec["min_free_mb"]:
+            print(f"sweep: {free:.0f} MB are free at {self.output}, below min_free_mb "
+                  f"{self.spec['min_free_mb']}: no new trial is started", file=sys.stderr)
+            return False
+        return True
+
+    def run(self, retry_failed):
+        wanted = []
+        for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(which, lambda number, frame: wanted.append(number))
+        self.adopt_orphans(retry_failed)
+        while not wanted:
+            self.reap()
+            planned = len(self.states("COMPLETE")) + len(self.settled_failures())
+            left = self.spec["trials"] - planned - len(self.running)
+            free = self.spec["parallel"] - len(self.running)
+            if left <= 0 and not self.running:
+                return True
+            if left > 0 and free > 0:
+                if not self.enough_space():
+                    break
+                self.start_one()
+                continue
+            time.sleep(0.1)
+        self.stop()
+        print("sweep: stopped; the same command goes on from here", file=sys.stderr)
+        return False
+
+    def settled_failures(self):
+        """Failed trials that count: those that are not tried again."""
+        waiting = {json.dumps(t.user_attrs.get("folder")) for t in
+                   self.states("WAITING", "RUNNING", "COMPLETE")}
+        failed = {}
+        for trial in self.states("FAIL"):
+            failed[json.dumps(trial.user_attrs.get("folder", trial.number))] = trial
+        return [t for folder, t in failed.items() if folder not in waiting]
+
+
+def report(sweep):
+    """The table on the screen, the same as CSV, and a plot."""
+    rows = [json.loads(p.read_text()) for p in sorted((sweep.output / "results").glob("*.json"))]
+    if not rows:
+        print("no trial has ended yet")
+        return
+    sign = -1 if sweep.spec["direction"] == "maximize" else 1
+    rows.sort(key=lambda r: (r["value"] is None, sign * (r["value"] or 0.0), r["trial"]))
+    names = list(sweep.spec["space"])
+    with open(sweep.output / "results.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["trial", "status", sweep.spec["metric"], "seconds", *names, "reason"])
+        for r in rows:
+            writer.writerow([r["trial"], r["status"], r["value"], r["seconds"],
+                             *[r["params"].get(n) for n in names], r["reason"]])
+    print(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " + "  ".join(names))
+    for r in rows:
+        value = "" if r["value"] is None else f"{r['value']:.6g}"
+        params = "  ".join(f"{r['params'].get(n, '')!s:>{len(n)}.12}" for n in names)
+        print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}")
+    plot(sweep, [r for r in rows if r["value"] is not None], names)
+    print(f"\n{sweep.output}/results.csv and sweep.png hold the same")
+
+
+def plot(sweep, rows, names):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    if not rows:
+        return
+    figure, axes = plt.subplots(1, 1 + len(names), figsize=(4 * (1 + len(names)), 3.5),
+                                squeeze=False, constrained_layout=True)
+    first = axes[0][0]
+    in_order = sorted(rows, key=lambda r: r["trial"])
+    best = []
+    for r in in_order:
+        pick = max if sweep.spec["direction"] == "maximize" else min
+        best.append(pick(best[-1], r["value"]) if best else r["value"])
+    first.plot([r["trial"] for r in in_order], [r["value"] for r in in_order], "o", label="trial")
+    first.step([r["trial"] for r in in_order], best, where="post", label="best so far")
+    first.set(xlabel="trial", ylabel=sweep.spec["metric"])
+    first.legend()
+    for axis, name in zip(axes[0][1:], names):
+        space = sweep.spec["space"][name]
+        axis.plot([r["params"].get(name) for r in rows], [r["value"] for r in rows], "o")
+        if space.get("log"):
+            axis.set_xscale("log")
+        axis.set(xlabel=name)
+    figure.savefig(sweep.output / "sweep.png", dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spec", type=pathlib.Path)
+    parser.add_argument("--report", action="store_true", help="table and plot only")
+    parser.add_argument("--retry-failed", action="store_true", help="try failed trials again")
+    arguments = parser.parse_args()
+    try:
+        import matplotlib  # noqa: F401
+        import optuna  # noqa: F401
+        import yaml  # noqa: F401
+    except ImportError as error:
+        fail(f"{error.name} is missing: pip install optuna pyyaml matplotlib")
+    spec = load_spec(arguments.spec.resolve())
+    sweep = Sweep(spec, find_program(spec))
+    complete = arguments.report or sweep.run(arguments.retry_failed)
+    report(sweep)
+    sys.exit(0 if complete else 130)
+
+
+if __name__ == "__main__":
+    main()
