@@ -62,7 +62,11 @@ enum dqn_status dqn_h5_find(hid_t file, const char *name, struct dqn_h5_shape *o
 /* Reads a whole dataset; its type and size are as dqn_h5_find told. */
 enum dqn_status dqn_h5_read(hid_t file, const char *name, enum dqn_dtype dtype, void *data);
 
-/* Text attributes of the root or, with `object` not NULL, of a dataset. */
+/* A text of any length as a dataset: a scalar string. *out is malloc'ed. */
+enum dqn_status dqn_h5_write_string(hid_t file, const char *name, const char *text);
+enum dqn_status dqn_h5_read_string(hid_t file, const char *name, char **out);
+
+/* Text attributes (below 64 KiB) of the root or, with `object` not NULL, of a dataset. */
 enum dqn_status dqn_h5_write_text(hid_t file, const char *object, const char *name,
                                   const char *text);
 /* *out is malloc'ed; NULL when there is no such attribute. */

@@ -1,0 +1,226 @@
+#include "file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the system's calls ---- */
+
+static int system_open(void *context, const char *path, int flags, int mode) {
+    (void)context;
+    return open(path, flags | O_CLOEXEC, (mode_t)mode);
+}
+
+static ssize_t system_pwrite(void *context, int fd, const void *data, size_t size, off_t offset) {
+    (void)context;
+    return pwrite(fd, data, size, offset);
+}
+
+static ssize_t system_pread(void *context, int fd, void *data, size_t size, off_t offset) {
+    (void)context;
+    return pread(fd, data, size, offset);
+}
+
+static int system_ftruncate(void *context, int fd, off_t size) {
+    (void)context;
+    return ftruncate(fd, size);
+}
+
+static int system_fsync(void *context, int fd) {
+    (void)context;
+    return fsync(fd);
+}
+
+static int system_close(void *context, int fd) {
+    (void)context;
+    return close(fd);
+}
+
+static int system_rename(void *context, const char *from, const char *to) {
+    (void)context;
+    return rename(from, to);
+}
+
+static int system_link(void *context, const char *from, const char *to) {
+    (void)context;
+    return link(from, to);
+}
+
+static int system_symlink(void *context, const char *target, const char *path) {
+    (void)context;
+    return symlink(target, path);
+}
+
+static int system_unlink(void *context, const char *path) {
+    (void)context;
+    return unlink(path);
+}
+
+static int system_mkdir(void *context, const char *path, int mode) {
+    (void)context;
+    return mkdir(path, (mode_t)mode);
+}
+
+const struct dqn_file_ops dqn_file_ops_system = {
+    .open = system_open,
+    .pwrite = system_pwrite,
+    .pread = system_pread,
+    .ftruncate = system_ftruncate,
+    .fsync = system_fsync,
+    .close = system_close,
+    .rename = system_rename,
+    .link = system_link,
+    .symlink = system_symlink,
+    .unlink = system_unlink,
+    .mkdir = system_mkdir,
+};
+
+static const struct dqn_file_ops *or_system(const struct dqn_file_ops *ops) {
+    return ops != NULL ? ops : &dqn_file_ops_system;
+}
+
+/* ---- whole reads and writes ---- */
+
+/* One call moves less than 2 GiB on Linux; smaller pieces also let a signal through. */
+static const size_t piece_bytes = (size_t)1 << 30;
+
+int dqn_file_write_at(const struct dqn_file_ops *ops, int fd, const void *data, size_t size,
+                      off_t offset) {
+    ops = or_system(ops);
+    const unsigned char *from = data;
+    while (size > 0) {
+        const size_t piece = size < piece_bytes ? size : piece_bytes;
+        const ssize_t n = ops->pwrite(ops->context, fd, from, piece, offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            errno = n == 0 ? ENOSPC : errno;
+            return -1;
+        }
+        from += n;
+        size -= (size_t)n;
+        offset += n;
+    }
+    return 0;
+}
+
+ssize_t dqn_file_read_at(const struct dqn_file_ops *ops, int fd, void *data, size_t size,
+                         off_t offset) {
+    ops = or_system(ops);
+    unsigned char *to = data;
+    size_t done = 0;
+    while (done < size) {
+        const size_t piece = size - done < piece_bytes ? size - done : piece_bytes;
+        const ssize_t n = ops->pread(ops->context, fd, to + done, piece, offset + (off_t)done);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        if (n == 0) {
+            break;
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+/* ---- temporaries ---- */
+
+static const char temporary_prefix[] = ".tmp-";
+
+enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const int folder = (int)(name - path);
+    const int n =
+        snprintf(out, size, "%.*s%s%ld-%s", folder, path, temporary_prefix, (long)getpid(), name);
+    if (n < 0 || (size_t)n >= size) {
+        return dqn_fail(DQN_ERR_DISK, "%s: the path is longer than %zu bytes; use a shorter one",
+                        path, size - 1);
+    }
+    return DQN_OK;
+}
+
+bool dqn_file_is_temporary(const char *name) {
+    const size_t prefix = sizeof temporary_prefix - 1;
+    if (strncmp(name, temporary_prefix, prefix) != 0) {
+        return false;
+    }
+    const size_t digits = strspn(name + prefix, "0123456789");
+    return digits > 0 && name[prefix + digits] == '-' && name[prefix + digits + 1] != '\0';
+}
+
+/* ---- replacement ---- */
+
+enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char *path) {
+    ops = or_system(ops);
+    const char *slash = strrchr(path, '/');
+    char *folder = NULL;
+    if (slash == NULL) {
+        folder = strdup(".");
+    } else {
+        folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    }
+    if (folder == NULL) {
+        return dqn_fail(DQN_ERR_MEMORY, "no memory for the path of %s", path);
+    }
+    enum dqn_status status = DQN_OK;
+    const int fd = ops->open(ops->context, folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        status = dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be opened to sync it: %s", folder,
+                          strerror(errno));
+        goto done;
+    }
+    /* Some file systems cannot sync folders and say EINVAL: they give no better promise. */
+    if (ops->fsync(ops->context, fd) != 0 && errno != EINVAL) {
+        status =
+            dqn_fail(DQN_ERR_DISK, "%s: syncing the folder failed: %s", folder, strerror(errno));
+    }
+    ops->close(ops->context, fd);
+done:
+    free(folder);
+    return status;
+}
+
+enum dqn_status dqn_file_commit(const struct dqn_file_ops *ops, const char *temporary,
+                                const char *path) {
+    ops = or_system(ops);
+    if (ops->rename(ops->context, temporary, path) != 0) {
+        const int error = errno;
+        ops->unlink(ops->context, temporary);
+        return dqn_fail(DQN_ERR_DISK, "%s: putting the finished file in place failed: %s", path,
+                        strerror(error));
+    }
+    return dqn_file_sync_folder(ops, path);
+}
+
+enum dqn_status dqn_file_replace(const struct dqn_file_ops *ops, const char *path, const void *data,
+                                 size_t size) {
+    ops = or_system(ops);
+    char temporary[4096];
+    DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
+    const int fd =
+        ops->open(ops->context, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    if (fd < 0) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be created: %s", temporary, strerror(errno));
+    }
+    int error = 0;
+    if (dqn_file_write_at(ops, fd, data, size, 0) != 0 || ops->fsync(ops->context, fd) != 0) {
+        error = errno;
+    }
+    if (ops->close(ops->context, fd) != 0 && error == 0) {
+        error = errno;
+    }
+    if (error != 0) {
+        ops->unlink(ops->context, temporary);
+        return dqn_fail(DQN_ERR_DISK, "%s: writing failed: %s", path, strerror(error));
+    }
+    return dqn_file_commit(ops, temporary, path);
+}
