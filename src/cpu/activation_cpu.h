@@ -4,20 +4,7 @@
 #ifndef DQN_CPU_ACTIVATION_CPU_H
 #define DQN_CPU_ACTIVATION_CPU_H
 
-#include <stdint.h>
-#include <string.h>
-
-static inline float dqn_float_of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t dqn_bits_of_float(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+#include "../shared/real.h"
 
 /* exp(x) = 2^n exp(r), |r| <= ln 2 / 2: returns exp(r) - 1, and 2^n in *scale. exp(r) - 1 is its
  * Taylor polynomial to r^7: the rest is below 6e-9 of it. x is held in [-87, 88], where 2^n is a
@@ -35,7 +22,7 @@ static inline float dqn_exp_parts(float x, float *scale) {
     p = p * r + 1.0f / 24.0f;
     p = p * r + 1.0f / 6.0f;
     p = p * r + 0.5f;
-    *scale = dqn_float_of_bits((dqn_bits_of_float(shifted) + 127u) << 23);
+    *scale = dqn_float_from_bits((dqn_float_bits(shifted) + 127u) << 23);
     return r + r * r * p;
 }
 
@@ -58,11 +45,11 @@ static inline float dqn_act_relu(float z) {
 
 /* tanh |z| = e / (e + 2), e = exp(2 |z|) - 1; beyond 10 it is 1 in float. */
 static inline float dqn_act_tanh(float z) {
-    const uint32_t sign = dqn_bits_of_float(z) & 0x80000000u;
-    float size = dqn_float_of_bits(dqn_bits_of_float(z) & 0x7fffffffu);
+    const uint32_t sign = dqn_float_bits(z) & 0x80000000u;
+    float size = dqn_float_from_bits(dqn_float_bits(z) & 0x7fffffffu);
     size = size > 10.0f ? 10.0f : size;
     const float e = dqn_act_expm1(2.0f * size);
-    return dqn_float_of_bits(dqn_bits_of_float(e / (e + 2.0f)) | sign);
+    return dqn_float_from_bits(dqn_float_bits(e / (e + 2.0f)) | sign);
 }
 
 /* alpha = 1 (Clevert et al. 2016). */

@@ -37,10 +37,6 @@ DQN_SHARED double dqn_adam_power(double base, uint64_t n) {
     return power;
 }
 
-DQN_SHARED int dqn_adam_finite(double value) {
-    return value - value == 0.0;
-}
-
 /* Adds one applied update to the epoch's sums. Means of accumulated batches arrive as sums. */
 DQN_SHARED void dqn_adam_report(struct dqn_step_stats *stats, const struct dqn_step_stats *batch,
                                 double n_batches, double norm, int clipped, double lr) {
@@ -108,11 +104,11 @@ dqn_adam_begin(const struct dqn_agent *agent, struct dqn_counters *counters,
     }
     const double lr = dqn_schedule_lr(agent, counters->updates);
     counters->updates++;
-    if (!dqn_adam_finite(batch->loss)) {
+    if (!dqn_is_finite(batch->loss)) {
         dqn_adam_skip(counters, DQN_NONFINITE_LOSS, max_nonfinite);
         return step;
     }
-    if (!dqn_adam_finite(sum_squares)) {
+    if (!dqn_is_finite(sum_squares)) {
         dqn_adam_skip(counters, DQN_NONFINITE_GRADIENT, max_nonfinite);
         return step;
     }
