@@ -1,0 +1,930 @@
+/* The trading environment: fills by hand, accounts, reward, ends, and no free lunch. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "market/trading_setup.h"
+#include "ref/walk_market.h"
+
+/* ---- a small market by hand ------------------------------------------------------------------ */
+
+enum { SMALL = 8, HOUR = 3600 };
+
+/* SMALL flat bars at 100 with s = 1 %, one range over all of them, flat start at bar 0. */
+struct small {
+    double open[SMALL], high[SMALL], low[SMALL], close[SMALL], volume[SMALL], s[SMALL];
+    int64_t time_ns[SMALL];
+    float features[SMALL * TRADING_MARKET_FEATURES];
+    struct trading_range range;
+    struct trading_params p;
+    struct trading_state state;
+    struct trading_step_record record;
+    struct dqn_env_key key;
+    float observation[TRADING_FEATURES];
+};
+
+static void small_bar(struct small *m, size_t i, double o, double h, double l, double c) {
+    m->open[i] = o;
+    m->high[i] = h;
+    m->low[i] = l;
+    m->close[i] = c;
+}
+
+static void small_reset(struct small *m) {
+    m->key.step = 0;
+    trading_reset(&m->state, &m->p, &m->key, m->observation);
+}
+
+static void small_make(struct small *m) {
+    memset(m, 0, sizeof *m);
+    for (size_t i = 0; i < SMALL; i++) {
+        small_bar(m, i, 100, 100, 100, 100);
+        m->s[i] = 0.01;
+        m->time_ns[i] = (int64_t)i * HOUR * 1000000000;
+    }
+    m->range.last = SMALL - 1;
+    trading_defaults(&m->p);
+    m->p.features = m->features;
+    m->p.open = m->open;
+    m->p.high = m->high;
+    m->p.low = m->low;
+    m->p.close = m->close;
+    m->p.s = m->s;
+    m->p.time_ns = m->time_ns;
+    m->p.ranges = &m->range;
+    m->p.n_ranges = 1;
+    m->p.transitions = SMALL - 1;
+    m->p.evaluate = 1;
+    small_reset(m);
+}
+
+static void no_costs(struct trading_params *p) {
+    p->half_spread = p->slip = p->slip_vol = p->taker_fee = p->maker_fee = 0.0;
+    p->borrow_rate = p->leverage_rate = 0.0;
+}
+
+static struct dqn_env_outcome small_step(struct small *m, uint32_t action) {
+    m->key.step += 1;
+    return trading_step_recorded(&m->state, &m->p, &m->key, action, m->observation, &m->record);
+}
+
+static uint32_t make_action(int level, int order, int urgency) {
+    return (uint32_t)(9 * level + 3 * order + urgency);
+}
+
+#define ASSERT_NEAR(got, want, tolerance)                                                          \
+    do {                                                                                           \
+        const double near_got = (got), near_want = (want);                                         \
+        cr_assert(fabs(near_got - near_want) <= (tolerance), "%s = %.17g, expected %.17g", #got,   \
+                  near_got, near_want);                                                            \
+    } while (0)
+
+/* ---- fills ----------------------------------------------------------------------------------- */
+
+/* P = 100, s = 1 %: half-spread 1 bp, slippage 1 + 5 = 6 bp. Prices worked out by hand. */
+struct fill_case {
+    int level, order, urgency;
+    double price; /* 0 = unfilled */
+    double limit; /* 0 = market order */
+};
+
+static void check_fills(const double bar[4], const struct fill_case *cases, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct fill_case *c = &cases[i];
+        struct small m;
+        small_make(&m);
+        small_bar(&m, 1, bar[0], bar[1], bar[2], bar[3]);
+        small_step(&m, make_action(c->level, c->order, c->urgency));
+        cr_assert(m.record.sent, "case %zu", i);
+        cr_assert(fabs(m.record.fill_price - c->price) < 1e-9,
+                  "case %zu: price %.10f, by hand %.10f", i, m.record.fill_price, c->price);
+        ASSERT_NEAR(m.record.limit, c->limit, 1e-9);
+        ASSERT_NEAR(m.state.last_fill, c->price == 0.0 ? -1.0 : 1.0, 0.0);
+        cr_assert(c->price == 0.0 || (m.record.filled > 0.0) == (c->level > 2));
+        cr_assert_eq(m.record.filled == 0.0, c->price == 0.0);
+    }
+}
+
+Test(fills, of_each_order_by_hand) {
+    const double bar[4] = {100.2, 101.5, 98.7, 100.6}; /* average 100.25 */
+    const struct fill_case cases[] = {
+        {4, TRADING_MARKET, 0, 100.2750625, 0}, /* 100.25 (1 + 1 bp + 1.5 bp) */
+        {4, TRADING_MARKET, 1, 100.2711035, 0}, /* 100.225 (1 + 1 bp + 3.6 bp) */
+        {4, TRADING_MARKET, 2, 100.27014, 0},   /* 100.2 (1 + 1 bp + 6 bp) */
+        {0, TRADING_MARKET, 0, 100.2249375, 0},
+        {0, TRADING_MARKET, 1, 100.1788965, 0},
+        {0, TRADING_MARKET, 2, 100.12986, 0},
+        {4, TRADING_LIMIT, 0, 99.24, 99.24}, /* 100 (1 - 1 bp - 75 bp) */
+        {4, TRADING_LIMIT, 1, 99.74, 99.74},
+        {4, TRADING_LIMIT, 2, 99.99, 99.99},
+        {0, TRADING_LIMIT, 0, 100.76, 100.76},
+        {0, TRADING_LIMIT, 1, 100.26, 100.26},
+        {0, TRADING_LIMIT, 2, 100.01, 100.01},
+        {4, TRADING_IOC, 0, 0, 100.11}, /* 100.24008 is above the cap */
+        {4, TRADING_IOC, 1, 100.24008, 100.36},
+        {4, TRADING_IOC, 2, 100.24008, 101.01},
+        {0, TRADING_IOC, 0, 100.15992, 99.89},
+        {0, TRADING_IOC, 1, 100.15992, 99.64},
+        {0, TRADING_IOC, 2, 100.15992, 98.99},
+        {3, TRADING_MARKET, 2, 100.27014, 0}, /* half exposure, same prices */
+        {1, TRADING_LIMIT, 1, 100.26, 100.26},
+    };
+    check_fills(bar, cases, DQN_COUNT_OF(cases));
+}
+
+Test(fills, through_a_gap_are_at_the_limit_and_not_better) {
+    const double down[4] = {98.0, 98.5, 97.5, 98.2}, up[4] = {102.0, 102.5, 101.5, 101.8};
+    const struct fill_case down_cases[] = {
+        {4, TRADING_LIMIT, 0, 99.24, 99.24}, {4, TRADING_LIMIT, 2, 99.99, 99.99},
+        {0, TRADING_LIMIT, 2, 0, 100.01},    {4, TRADING_IOC, 0, 98.0392, 100.11},
+        {0, TRADING_IOC, 1, 0, 99.64},       {0, TRADING_IOC, 2, 0, 98.99},
+        {0, TRADING_MARKET, 2, 97.9314, 0},
+    };
+    const struct fill_case up_cases[] = {
+        {0, TRADING_LIMIT, 0, 100.76, 100.76}, {0, TRADING_LIMIT, 2, 100.01, 100.01},
+        {4, TRADING_LIMIT, 2, 0, 99.99},       {4, TRADING_IOC, 2, 0, 101.01},
+        {0, TRADING_IOC, 2, 101.9592, 98.99},
+    };
+    check_fills(down, down_cases, DQN_COUNT_OF(down_cases));
+    check_fills(up, up_cases, DQN_COUNT_OF(up_cases));
+    struct small m;
+    small_make(&m);
+    small_bar(&m, 1, 98.0, 98.5, 97.5, 98.2);
+    m.p.post_only_gap = 1;
+    small_step(&m, make_action(4, TRADING_LIMIT, 2));
+    cr_assert_eq(m.record.filled, 0.0);
+}
+
+/* Limit 99.24, margin 0.03 % of 100 = 0.03. */
+Test(fills, of_limits_need_the_queue_margin_or_a_touch) {
+    const struct {
+        double low, touch_fill;
+        bool filled;
+    } cases[] = {
+        {99.25, 1.0, false}, {99.24, 0.0, false}, {99.24, 1.0, true},
+        {99.22, 0.0, false}, {99.22, 1.0, true},  {99.20, 0.0, true},
+    };
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        struct small m;
+        small_make(&m);
+        small_bar(&m, 1, 100, 100, cases[i].low, 100);
+        m.p.touch_fill = cases[i].touch_fill;
+        small_step(&m, make_action(4, TRADING_LIMIT, 0));
+        cr_assert_eq(m.record.filled != 0.0, cases[i].filled, "case %zu", i);
+    }
+    int filled = 0;
+    for (uint64_t episode = 0; episode < 4000; episode++) { /* touched: 25 % of 4000, se 27 */
+        struct small m;
+        small_make(&m);
+        small_bar(&m, 1, 100, 100, 99.22, 100);
+        m.p.touch_fill = 0.25;
+        m.key.episode = episode;
+        small_step(&m, make_action(4, TRADING_LIMIT, 0));
+        filled += m.record.filled != 0.0;
+    }
+    cr_assert(abs(filled - 1000) < 110, "%d of 4000", filled);
+}
+
+Test(fills, are_limited_by_volume) {
+    const struct {
+        int order, urgency;
+        double filled;
+    } cases[] = {
+        {TRADING_MARKET, 2, 100.0},                      /* 10 % of 1000 */
+        {TRADING_IOC, 2, 10.0},                          /* 1 % */
+        {TRADING_LIMIT, 0, 50.0 * (99.24 - 98.7) / 2.8}, /* 5 %, the part beyond the limit */
+    };
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        for (int step = 0; step < 2; step++) {
+            struct small m;
+            small_make(&m);
+            small_bar(&m, 1, 100.2, 101.5, 98.7, 100.6);
+            m.volume[1] = 1000.0;
+            m.p.volume = m.volume;
+            m.p.quantity_step = step ? 3.0 : 0.0;
+            small_step(&m, make_action(4, cases[i].order, cases[i].urgency));
+            const double want = step ? floor(cases[i].filled / 3.0) * 3.0 : cases[i].filled;
+            ASSERT_NEAR(m.record.filled, want, 1e-9);
+            ASSERT_NEAR(m.state.last_fill, want / m.record.ordered, 1e-12);
+            cr_assert(m.record.partly);
+            small_step(&m, make_action(4, cases[i].order, cases[i].urgency)); /* no volume at all */
+            cr_assert_eq(m.record.filled, 0.0);
+            cr_assert_eq(m.state.last_fill, -1.0);
+        }
+    }
+}
+
+Test(fills, respect_ticks_steps_and_the_smallest_order) {
+    struct small m;
+    small_make(&m);
+    small_bar(&m, 1, 100, 101.5, 98.7, 100);
+    m.p.tick_size = 0.1;
+    small_step(&m, make_action(4, TRADING_LIMIT, 0));
+    ASSERT_NEAR(m.record.fill_price, 99.2, 1e-9); /* 99.24 down */
+    small_make(&m);
+    small_bar(&m, 1, 100, 101.5, 98.7, 100);
+    m.p.tick_size = 0.1;
+    small_step(&m, make_action(0, TRADING_LIMIT, 0));
+    ASSERT_NEAR(m.record.fill_price, 100.8, 1e-9); /* 100.76 up */
+    small_make(&m);
+    m.p.min_notional = 60000.0;
+    small_step(&m, make_action(3, TRADING_MARKET, 2));
+    cr_assert(!m.record.sent);
+    cr_assert_eq(m.state.last_fill, 0.0);
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    cr_assert(m.record.sent);
+}
+
+/* After the cost the exposure is the target exactly, at the decision's price. */
+Test(fills, size_orders_after_costs) {
+    for (int from = 0; from < 5; from++) {
+        for (int to = 0; to < 5; to++) {
+            struct small m;
+            small_make(&m);
+            small_step(&m, make_action(from, TRADING_MARKET, 2));
+            small_step(&m, make_action(to, TRADING_MARKET, 2));
+            /* fee on the fill price, not on P: second order in costs, 5 bp * 7 bp; seen 7e-7.
+               Financing of an hour: 2 %/8766 */
+            ASSERT_NEAR(m.record.exposure_after, 0.5 * (to - 2), 6e-6);
+        }
+    }
+}
+
+Test(fills, impact_grows_with_the_root_of_size) {
+    struct small m;
+    small_make(&m);
+    m.p.impact = 0.5;
+    m.p.median_volume = 2000.0;
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    const double size = m.record.filled;
+    ASSERT_NEAR(m.record.impact, size * 100.0 * 0.5 * 0.01 * sqrt(size / 2000.0), 1e-6);
+    ASSERT_NEAR(m.record.fill_price, 100.0 * (1.0007 + 0.005 * sqrt(size / 2000.0)), 1e-9);
+}
+
+/* ---- hold, timing, look-ahead ---------------------------------------------------------------- */
+
+Test(actions, inside_the_band_are_all_the_same_hold) {
+    for (int level = 0; level < 5; level++) {
+        struct small start;
+        small_make(&start);
+        small_step(&start, make_action(level, TRADING_MARKET, 2));
+        small_bar(&start, 2, 100.5, 103.0, 97.0, 101.0);
+        struct trading_state first;
+        for (int variant = 0; variant < 9; variant++) {
+            struct trading_state state = start.state;
+            float observation[TRADING_FEATURES];
+            struct dqn_env_key key = start.key;
+            key.step += 1;
+            trading_step(&state, &start.p, &key, (uint32_t)(9 * level + variant), observation);
+            if (variant == 0) {
+                first = state;
+            }
+            cr_assert_eq(memcmp(&state, &first, sizeof state), 0, "level %d, variant %d", level,
+                         variant);
+        }
+    }
+}
+
+Test(actions, long_only_turns_shorts_into_flat) {
+    struct small m;
+    small_make(&m);
+    m.p.long_only = 1;
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    cr_assert(!m.record.sent && m.state.units == 0.0);
+    m.p.max_leverage = 2.0;
+    small_step(&m, make_action(3, TRADING_MARKET, 2));
+    ASSERT_NEAR(m.record.exposure_after, 1.0, 1e-5);
+}
+
+Test(timing, latency_starts_orders_a_bar_later) {
+    struct small m;
+    small_make(&m);
+    m.p.latency = 1;
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    cr_assert(!m.record.sent && m.record.executed == TRADING_NO_ACTION);
+    small_bar(&m, 2, 104, 104, 104, 104);
+    small_step(&m, make_action(2, TRADING_MARKET, 2));
+    ASSERT_NEAR(m.record.fill_price, 104 * 1.0007, 1e-9);
+    cr_assert(m.state.units > 0.0);
+    small_step(&m, make_action(2, TRADING_MARKET, 2));
+    cr_assert_eq(m.state.units, 0.0);
+}
+
+Test(timing, close_fills_at_the_decisions_close) {
+    struct small m;
+    small_make(&m);
+    m.p.at_close = 1;
+    small_bar(&m, 1, 104, 105, 103, 104);
+    small_step(&m, make_action(4, TRADING_MARKET, 0));
+    ASSERT_NEAR(m.record.fill_price, 100 * 1.00025, 1e-9);
+    cr_assert(m.record.price_pnl > 3900.0);
+}
+
+/* Prices after the fill price change nothing before: the observation, the order and its fill. */
+Test(timing, nothing_depends_on_later_prices) {
+    for (uint32_t action = 0; action < TRADING_ACTIONS; action++) {
+        struct small a, b;
+        small_make(&a);
+        small_bar(&a, 1, 100.2, 101.5, 98.7, 100.6);
+        b = a;
+        b.p = a.p;
+        b.p.features = b.features;
+        b.p.open = b.open;
+        b.p.high = b.high;
+        b.p.low = b.low;
+        b.p.close = b.close;
+        b.p.s = b.s;
+        b.p.time_ns = b.time_ns;
+        b.p.ranges = &b.range;
+        for (size_t i = 2; i < SMALL; i++) {
+            small_bar(&b, i, 50, 60, 40, 45);
+            b.s[i] = 0.5;
+        }
+        const struct dqn_env_outcome x = small_step(&a, action), y = small_step(&b, action);
+        cr_assert_eq(memcmp(&a.state, &b.state, sizeof a.state), 0, "action %u", action);
+        cr_assert_eq(memcmp(&a.record, &b.record, sizeof a.record), 0);
+        cr_assert_eq(memcmp(a.observation, b.observation, sizeof a.observation), 0);
+        cr_assert_eq(x.reward, y.reward);
+        /* orders priced at the open do not see the rest of the bar either */
+        const bool at_open = trading_order_kind(action) == TRADING_IOC ||
+                             (trading_order_kind(action) == TRADING_MARKET && action % 3 == 2);
+        if (at_open) {
+            struct small c;
+            small_make(&c);
+            small_bar(&c, 1, 100.2, 140, 60, 70);
+            small_step(&c, action);
+            cr_assert_eq(c.record.fill_price, a.record.fill_price);
+            cr_assert_eq(c.record.filled, a.record.filled);
+        }
+    }
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
+
+Test(account, ruin_gives_the_true_log_return_and_terminates) {
+    struct small m;
+    small_make(&m);
+    no_costs(&m.p);
+    m.p.evaluate = 0;
+    m.p.episode_bars = SMALL;
+    m.range.first = 1;
+    m.p.transitions = SMALL - 2;
+    do { /* a flat start */
+        m.key.episode += 1;
+        small_reset(&m);
+    } while (m.state.units != 0.0);
+    small_bar(&m, 2, 100, 100, 40, 40);
+    const struct dqn_env_outcome outcome = small_step(&m, make_action(4, TRADING_MARKET, 2));
+    ASSERT_NEAR(m.record.reward, 100.0 * log(0.4), 1e-10);
+    cr_assert(outcome.terminated && !outcome.truncated);
+}
+
+Test(account, margin_call_closes_at_the_trigger_or_a_worse_open) {
+    struct small m;
+    for (int gap = 0; gap < 2; gap++) {
+        small_make(&m);
+        no_costs(&m.p);
+        m.p.max_leverage = 3.0;
+        small_step(&m, make_action(4, TRADING_MARKET, 2)); /* 3000 units, 200,000 borrowed */
+        ASSERT_NEAR(m.state.units, 3000.0, 1e-9);
+        small_bar(&m, 2, gap ? 50 : 100, 100, 45, 90);
+        const struct dqn_env_outcome outcome = small_step(&m, make_action(4, TRADING_MARKET, 2));
+        cr_assert(m.record.margin_call);
+        cr_assert_eq(m.state.units, 0.0);
+        /* trigger 200000 / (3000 * 0.95) = 70.1754 */
+        ASSERT_NEAR(m.state.equity, gap ? 0.0 : 200000.0 / 0.95 - 200000.0, 1e-6);
+        ASSERT_NEAR(m.record.forgiven, gap ? 50000.0 : 0.0, 1e-6);
+        ASSERT_NEAR(m.record.reward, 100.0 * log(gap ? 0.01 : 1.0 / 9.5), 1e-9);
+        cr_assert_eq(outcome.terminated, gap); /* evaluation goes on while there is equity */
+        m.p.evaluate = 0;
+    }
+    small_make(&m); /* short: triggered by the high, at 200000 / (1000 * 1.05) = 190.476 */
+    no_costs(&m.p);
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    small_bar(&m, 2, 100, 195, 100, 100);
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    cr_assert(m.record.margin_call);
+    ASSERT_NEAR(m.state.equity, 200000.0 - 200000.0 / 1.05, 1e-6);
+}
+
+Test(account, margin_call_terminates_training) {
+    struct small m;
+    small_make(&m);
+    no_costs(&m.p);
+    m.p.max_leverage = 3.0;
+    m.p.ruin_fraction = 0.0;
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    m.p.evaluate = 0;
+    small_bar(&m, 2, 100, 100, 65, 90);
+    const struct dqn_env_outcome outcome = small_step(&m, make_action(4, TRADING_MARKET, 2));
+    cr_assert(outcome.terminated && !outcome.truncated && m.state.equity > 0.0);
+}
+
+/* Friday's close to Monday's close of hourly bars: 66 hours of financing. */
+Test(account, financing_counts_the_weekend) {
+    const double year_s = 365.2425 * 86400.0;
+    struct small m;
+    small_make(&m);
+    for (size_t i = 2; i < SMALL; i++) {
+        m.time_ns[i] += 65ll * HOUR * 1000000000;
+    }
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    const double units = m.state.units;
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    cr_assert(!m.record.sent);
+    ASSERT_NEAR(m.record.financing, 0.02 / year_s * 66 * HOUR * -units * 100.0, 1e-9);
+    /* opened after the gap: pays for the bar only */
+    small_make(&m);
+    for (size_t i = 1; i < SMALL; i++) {
+        m.time_ns[i] += 65ll * HOUR * 1000000000;
+    }
+    m.p.max_leverage = 2.0;
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    const double borrowed = -(m.state.cash + m.record.financing);
+    cr_assert(borrowed > 99000.0);
+    ASSERT_NEAR(m.record.financing, 0.05 / year_s * HOUR * borrowed, 1e-9);
+    /* own cash earns, the proceeds of a short sale do not */
+    small_make(&m);
+    m.p.cash_rate = 0.03 / year_s;
+    m.p.borrow_rate = 0.0;
+    small_step(&m, make_action(2, TRADING_MARKET, 2));
+    ASSERT_NEAR(m.record.financing, -0.03 / year_s * HOUR * 100000.0, 1e-9);
+    small_step(&m, make_action(0, TRADING_MARKET, 2));
+    const double equity = m.state.equity + m.record.financing;
+    ASSERT_NEAR(m.record.financing, -0.03 / year_s * HOUR * equity, 1e-9);
+}
+
+Test(account, daily_loss_stop_keeps_flat_until_the_next_day) {
+    struct small m;
+    small_make(&m);
+    m.p.daily_loss_stop = 0.02;
+    for (size_t i = 4; i < SMALL; i++) {
+        m.time_ns[i] += 24ll * HOUR * 1000000000;
+    }
+    for (size_t i = 1; i < SMALL; i++) {
+        small_bar(&m, i, i == 1 ? 100 : 95, i == 1 ? 100 : 95, 95, 95);
+    }
+    small_step(&m, make_action(4, TRADING_MARKET, 2)); /* loses 5 % */
+    cr_assert_eq(m.state.stopped, 1);
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    cr_assert(m.record.stopped && m.state.units == 0.0);
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    cr_assert(m.state.units == 0.0);
+    small_step(&m, make_action(4, TRADING_MARKET, 2)); /* next day */
+    cr_assert(m.state.units > 0.0);
+}
+
+/* ---- whole markets --------------------------------------------------------------------------- */
+
+static struct dqn_config *base_config(void) {
+    struct dqn_config *config = calloc(1, sizeof *config);
+    cr_assert(config != NULL);
+    dqn_config_defaults(config);
+    return config;
+}
+
+static struct dqn_market *walk_market(const struct dqn_config *config,
+                                      const struct walk_options *options, size_t cut) {
+    struct dqn_bars bars;
+    cr_assert_eq(walk_make(&bars, options), DQN_OK);
+    if (cut > 0) {
+        free(bars.segment);
+        bars.segment = malloc(3 * sizeof(size_t));
+        bars.segment[0] = 0;
+        bars.segment[1] = cut;
+        bars.segment[2] = bars.n;
+        bars.n_segments = 2;
+    }
+    struct dqn_market *market;
+    cr_assert_eq(dqn_market_from_bars(&market, config, &bars, NULL, NULL), DQN_OK, "%s",
+                 dqn_error_text());
+    return market;
+}
+
+/* Cost in bp of one attempt from flat to +-1 on a driftless market, and the share filled. The
+ * market's own return, of mean zero, is taken out: it is most of the noise. */
+struct attempt {
+    double net, net_error;   /* bp an attempt, with standard error; as it is */
+    double cost, cost_error; /* bp an attempt, return taken out */
+    double fills;
+};
+
+static struct attempt attempt_action(const struct trading_params *p, uint32_t action) {
+    struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_EVAL_ENV, 0), 0, 0};
+    struct trading_state start, state;
+    struct trading_step_record record;
+    float observation[TRADING_FEATURES];
+    trading_reset(&start, p, &key, observation);
+    const double target = trading_target(p, action);
+    double sum = 0.0, squares = 0.0, cost = 0.0, cost_squares = 0.0, fills = 0.0, n = 0.0;
+    for (uint64_t bar = start.bar; bar < start.last; bar++) {
+        state = start;
+        state.bar = bar;
+        state.left = start.last - bar;
+        key.step += 1;
+        trading_step_recorded(&state, p, &key, action, observation, &record);
+        const double net = 1e4 * (record.equity_after / record.equity_before - 1.0);
+        /* what is taken out: the way from the open for orders that are priced at or after it */
+        const bool limit = trading_order_kind(action) == TRADING_LIMIT;
+        const double from = limit ? record.decision_price : record.open;
+        const double market = 1e4 * target * (record.close - from) / record.decision_price;
+        const double rest = limit ? 0.5 * market - net : record.filled != 0.0 ? market - net : 0.0;
+        sum += net;
+        squares += net * net;
+        cost += rest;
+        cost_squares += rest * rest;
+        fills += record.filled != 0.0;
+        n += 1.0;
+    }
+    struct attempt a;
+    a.net = sum / n;
+    a.net_error = sqrt((squares / n - a.net * a.net) / n);
+    a.cost = cost / n;
+    a.cost_error = sqrt((cost_squares / n - a.cost * a.cost) / n);
+    a.fills = fills / n;
+    return a;
+}
+
+static void check_no_free_lunch(double gap, const double want[9], const double tolerance[9]) {
+    struct dqn_config *config = base_config();
+    config->data.split.v[0] = 0.01;
+    config->data.split.v[1] = 0.01;
+    config->data.split.v[2] = 0.98;
+    const struct walk_options options = {100000, 8, 0.01, gap, 0.0, false, false, false, HOUR, 77};
+    struct dqn_market *market = walk_market(config, &options, 0);
+    struct trading_params p;
+    config->fill.borrow_rate = 0.0;
+    cr_assert_eq(dqn_trading_params(&p, config, market, NULL, DQN_TRADING_EVAL, DQN_SPLIT_TEST, 1),
+                 DQN_OK);
+    for (uint32_t action = 0; action < TRADING_ACTIONS; action++) {
+        const struct attempt a = attempt_action(&p, action);
+        const int level = (int)action / 9, variant = (int)action % 9;
+        if (level == 2) {
+            cr_assert_eq(a.net, 0.0);
+            continue;
+        }
+        cr_assert(a.net < 3.0 * a.net_error, "action %u earns %g bp, se %g", action, a.net,
+                  a.net_error);
+        cr_assert(-a.cost < 3.0 * a.cost_error, "action %u earns %g bp, se %g", action, -a.cost,
+                  a.cost_error);
+        if (level == 0 || level == 4) {
+            const double per_fill = a.cost / a.fills, error = a.cost_error / a.fills;
+            cr_log_info("gap %.1f action %2u: %.2f bp a fill, se %.2f, fills %.3f", gap, action,
+                        per_fill, error, a.fills);
+            cr_assert(fabs(per_fill - want[variant]) < 4.0 * error + tolerance[variant],
+                      "action %u costs %g bp a fill, se %g, expected %g", action, per_fill, error,
+                      want[variant]);
+        }
+    }
+    dqn_market_destroy(market);
+    free(config);
+}
+
+/* Expected: taker 5 bp + half-spread 1 bp + share of 6 bp slippage; limits: fee 2 bp + margin 3 bp
+ * (optional stopping). The tolerance covers s, measured on 64 bars, differing from 1 %. */
+Test(market, no_action_earns_on_a_driftless_walk) {
+    const double want[9] = {7.5, 9.6, 12.0, 5.0, 5.0, 5.0, 9.0, 9.0, 9.0};
+    const double tolerance[9] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+    check_no_free_lunch(0.0, want, tolerance);
+}
+
+/* With opening gaps of 0.2 s limits pay for being filled through the gap: 5.0, 5.9, 11.7 bp. */
+Test(market, no_action_earns_on_a_walk_with_gaps) {
+    const double want[9] = {7.5, 9.6, 12.0, 5.0, 5.9, 11.7, 9.0, 9.0, 9.0};
+    const double tolerance[9] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+    check_no_free_lunch(0.2, want, tolerance);
+}
+
+static void assert_ledger(const struct trading_step_record *r, double *worst) {
+    const double change = r->equity_after - r->equity_before;
+    const double costs = r->fees + r->spread + r->slippage + r->impact + r->financing;
+    const double size = fmax(fabs(r->equity_before), fabs(r->units_before * r->decision_price));
+    const double residual = fabs(change - (r->price_pnl - costs + r->forgiven)) / size;
+    cr_assert(residual < 1e-9, "bar %llu: residual %g", (unsigned long long)r->bar, residual);
+    *worst = fmax(*worst, residual);
+}
+
+/* 10^6 random steps with everything switched on. */
+Test(market, ledger_and_rewards_add_up) {
+    struct dqn_config *config = base_config();
+    config->env.max_leverage = 10.0;
+    config->env.ruin_fraction = 0.1;
+    config->env.initial_equity = 2e3;
+    config->env.quantity_step = 0.01;
+    config->env.tick_size = 0.01;
+    config->env.daily_loss_stop = 0.1;
+    config->fill.impact = 0.1;
+    config->fill.touch_fill = 0.3;
+    config->fill.cash_rate = 0.03;
+    const struct walk_options options = {20000, 2, 0.02, 0.3, 0.5, true, true, true, HOUR, 5};
+    struct dqn_market *market = walk_market(config, &options, 7000);
+    struct trading_params p;
+    cr_assert_eq(
+        dqn_trading_params(&p, config, market, NULL, DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 1),
+        DQN_OK);
+    struct dqn_env_key key = {9, dqn_rng_stream(DQN_RNG_ENV, 3), 0, 0};
+    struct trading_state state;
+    struct trading_step_record record;
+    float observation[TRADING_FEATURES];
+    double worst = 0.0, worst_sum = 0.0, sum = 0.0;
+    uint64_t rng = 3;
+    size_t ends[4] = {0}; /* ruin, margin, truncated, partly filled */
+    trading_reset(&state, &p, &key, observation);
+    for (size_t i = 0; i < 1000000; i++) {
+        key.step += 1;
+        const uint32_t action = (uint32_t)(walk_unit(&rng) * 45.0);
+        const struct dqn_env_outcome outcome =
+            trading_step_recorded(&state, &p, &key, action, observation, &record);
+        assert_ledger(&record, &worst);
+        sum += record.reward;
+        for (int k = 0; k < TRADING_FEATURES; k++) {
+            cr_assert(isfinite(observation[k]) && fabsf(observation[k]) <= 5.0f);
+        }
+        ends[3] += record.partly;
+        if (outcome.terminated || outcome.truncated) {
+            cr_assert(outcome.terminated + outcome.truncated == 1);
+            const double floored = fmax(state.equity, 0.01 * state.start_equity);
+            const double want = 100.0 * log(floored / state.start_equity);
+            cr_assert(fabs(sum - want) < 1e-8, "%.12g, %.12g", sum, want); /* seen 3e-11 */
+            worst_sum = fmax(worst_sum, fabs(sum - want));
+            ends[0] += outcome.terminated && !record.margin_call;
+            ends[1] += record.margin_call;
+            ends[2] += outcome.truncated;
+            sum = 0.0;
+            key.episode += 1;
+            key.step = 0;
+            trading_reset(&state, &p, &key, observation);
+        }
+    }
+    cr_log_info("residual %.2g, reward sum %.2g; ruin %zu margin %zu truncated %zu partly %zu",
+                worst, worst_sum, ends[0], ends[1], ends[2], ends[3]);
+    cr_assert(ends[0] > 0 && ends[1] > 0 && ends[2] > 0 && ends[3] > 0);
+    dqn_market_destroy(market);
+    free(config);
+}
+
+static const struct walk_options plain_walk = {6000, 2, 0.01, 0.0, 0.0, true, true, false, HOUR, 8};
+
+Test(market, training_episodes_depend_on_seed_lane_and_episode_alone) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 2501);
+    struct trading_params p;
+    cr_assert_eq(
+        dqn_trading_params(&p, config, market, NULL, DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 1),
+        DQN_OK);
+    struct trading_state a, b;
+    float x[TRADING_FEATURES];
+    size_t differ = 0, entered = 0;
+    uint64_t first = UINT64_MAX, last = 0;
+    memset(&a, 0, sizeof a);
+    for (uint64_t episode = 0; episode < 2000; episode++) {
+        struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_ENV, 5), episode, 0};
+        trading_reset(&a, &p, &key, x);
+        memset(&b, 0xff, sizeof b); /* whatever was there before */
+        trading_reset(&b, &p, &key, x);
+        cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+        key.stream = dqn_rng_stream(DQN_RNG_ENV, 6);
+        trading_reset(&b, &p, &key, x);
+        differ += a.bar != b.bar;
+        entered += a.units != 0.0;
+        first = a.bar < first ? a.bar : first;
+        last = a.bar + a.left > last ? a.bar + a.left : last;
+        cr_assert(a.bar + a.left <= a.last && a.last < market->split_last[DQN_SPLIT_TRAIN]);
+        cr_assert(a.left <= 1024);
+    }
+    cr_assert(differ > 1800, "%zu", differ); /* the second range has one start: 5 % are equal */
+    /* half of them, four levels of five: 800, se 22 */
+    cr_assert(entered > 700 && entered < 900, "%zu", entered);
+    cr_assert_eq(first, DQN_MARKET_WARMUP);
+    cr_assert(last <= 3599 && last > 3500); /* no transition leaves the training bars */
+    dqn_market_destroy(market);
+    free(config);
+}
+
+static uint32_t hold_policy(void *context, const float *observation, uint64_t step) {
+    (void)observation;
+    (void)step;
+    return *(const uint32_t *)context;
+}
+
+struct collected {
+    size_t n, borders;
+    double rewards;
+    uint64_t first, last;
+    unsigned char *seen;
+    struct trading_step_record end;
+};
+
+static void collect(void *context, const struct trading_step_record *record) {
+    struct collected *c = context;
+    c->first = c->n == 0 ? record->bar : c->first;
+    c->n += 1;
+    c->borders += record->border_close;
+    c->rewards += record->reward;
+    c->end = *record;
+    if (c->seen != NULL) {
+        c->seen[record->bar] += 1;
+    }
+}
+
+/* Lanes share the split: every usable bar is decided once, segment borders are passed flat. */
+Test(market, evaluation_parts_cover_the_split_once) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 4200); /* in validation */
+    const size_t lanes[] = {1, 3, 20};
+    uint32_t action = make_action(4, TRADING_MARKET, 2);
+    for (size_t i = 0; i < DQN_COUNT_OF(lanes); i++) {
+        struct trading_params p;
+        cr_assert_eq(dqn_trading_params(&p, config, market, NULL, DQN_TRADING_EVAL,
+                                        DQN_SPLIT_VALIDATION, lanes[i]),
+                     DQN_OK);
+        unsigned char *seen = calloc(market->bars.n, 1);
+        size_t steps = 0, borders = 0;
+        for (size_t lane = 0; lane < lanes[i]; lane++) {
+            struct collected c = {.seen = seen};
+            struct trading_state end;
+            struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_EVAL_ENV, lane), 0, 0};
+            cr_assert_eq(dqn_trading_run(&p, key, hold_policy, &action, collect, &c, &end), DQN_OK);
+            cr_assert(c.end.truncated && !c.end.terminated);
+            cr_assert(c.n <= dqn_market_part_steps(market, DQN_SPLIT_VALIDATION, lanes[i]));
+            ASSERT_NEAR(c.rewards, 100.0 * log(end.equity / 100000.0), 1e-9);
+            steps += c.n;
+            borders += c.borders;
+        }
+        cr_assert_eq(steps, market->transitions[DQN_SPLIT_VALIDATION]);
+        /* bars 3600..4199 and 4712..4799; the last of each decides nothing */
+        for (size_t bar = 0; bar < market->bars.n; bar++) {
+            const bool decides = (bar >= 3600 && bar < 4199) || (bar >= 4712 && bar < 4799);
+            cr_assert_eq(seen[bar], decides, "bar %zu", bar);
+        }
+        cr_assert(borders <= 1 && (lanes[i] > 1 || borders == 1));
+        free(seen);
+    }
+    dqn_market_destroy(market);
+    free(config);
+}
+
+Test(market, buy_and_hold_earns_the_market_less_one_entry) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 0);
+    struct trading_params p;
+    cr_assert_eq(dqn_trading_params(&p, config, market, NULL, DQN_TRADING_EVAL, DQN_SPLIT_TEST, 1),
+                 DQN_OK);
+    p.volume = NULL;
+    no_costs(&p);
+    p.half_spread_table = NULL;
+    struct collected c = {0};
+    uint32_t action = make_action(4, TRADING_MARKET, 2);
+    const struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_EVAL_ENV, 0), 0, 0};
+    cr_assert_eq(dqn_trading_run(&p, key, hold_policy, &action, collect, &c, NULL), DQN_OK);
+    cr_assert_eq(c.first, 4800);
+    const double market_return = log(market->bars.close[5999] / market->bars.close[4800]);
+    ASSERT_NEAR(c.rewards, 100.0 * market_return, 1e-8);
+    dqn_market_destroy(market);
+    free(config);
+}
+
+/* Fixed notional, linear reward, fixed cost: exactly q (X' - X) - kappa |q - q_before|. */
+Test(market, ou_gate_has_the_linear_reward_exactly) {
+    struct dqn_config *config = base_config();
+    config->env.sizing = DQN_SIZING_FIXED_NOTIONAL;
+    config->env.observation = DQN_OBSERVE_ORACLE;
+    config->env.ruin_fraction = 0.0;
+    config->reward.kind = DQN_REWARD_LINEAR;
+    config->fill.fixed_cost = 0.001; /* kappa 0.10 */
+    const size_t n = 4000;
+    struct dqn_bars bars;
+    cr_assert_eq(dqn_bars_alloc(&bars, n, false, false, false, true), DQN_OK);
+    uint64_t rng = 4;
+    double x = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double before = x;
+        x = 0.9 * x + sqrt(1.0 - 0.81) * walk_normal(&rng);
+        bars.hidden[i] = x;
+        bars.open[i] = 100.0 * (1.0 + 0.01 * before);
+        bars.close[i] = 100.0 * (1.0 + 0.01 * x);
+        bars.high[i] = fmax(bars.open[i], bars.close[i]);
+        bars.low[i] = fmin(bars.open[i], bars.close[i]);
+        bars.time_ns[i] = (int64_t)i * HOUR * 1000000000;
+    }
+    bars.info.bar_seconds = HOUR;
+    struct dqn_market *market;
+    cr_assert_eq(dqn_market_from_bars(&market, config, &bars, NULL, NULL), DQN_OK);
+    struct trading_params p;
+    cr_assert_eq(dqn_trading_params(&p, config, market, NULL, DQN_TRADING_EVAL, DQN_SPLIT_TRAIN, 1),
+                 DQN_OK);
+    struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_EVAL_ENV, 0), 0, 0};
+    struct trading_state state;
+    float o[TRADING_FEATURES];
+    double q = 0.0, worst = 0.0;
+    trading_reset(&state, &p, &key, o);
+    for (bool done = false; !done;) {
+        cr_assert_eq(o[0], (float)market->bars.hidden[state.bar]);
+        ASSERT_NEAR((double)o[1], q, 1e-12);
+        const uint32_t action = (uint32_t)(walk_unit(&rng) * 45.0);
+        const double target = 0.5 * (double)((int)(action / 9) - 2);
+        const double moved = market->bars.hidden[state.bar + 1] - market->bars.hidden[state.bar];
+        const double want = target * moved - 0.10 * fabs(target - q);
+        struct trading_step_record record;
+        key.step += 1;
+        const struct dqn_env_outcome outcome =
+            trading_step_recorded(&state, &p, &key, action, o, &record);
+        cr_assert(!outcome.terminated);
+        worst = fmax(worst, fabs(record.reward - want));
+        q = target;
+        done = outcome.truncated;
+    }
+    cr_assert(worst < 1e-9, "%g", worst); /* money of 1e5 in double: seen 4e-13 */
+    dqn_market_destroy(market);
+    free(config);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static enum dqn_status try_market(size_t n, const double split[3]) {
+    struct dqn_config *config = base_config();
+    memcpy(config->data.split.v, split, 3 * sizeof(double));
+    const struct walk_options options = {n, 1, 0.01, 0.0, 0.0, true, false, false, HOUR, 2};
+    struct dqn_bars bars;
+    struct dqn_market *market = NULL;
+    cr_assert_eq(walk_make(&bars, &options), DQN_OK);
+    const enum dqn_status status = dqn_market_from_bars(&market, config, &bars, NULL, NULL);
+    cr_assert_eq(status == DQN_OK, market != NULL);
+    cr_assert(bars.n == 0 && bars.close == NULL);
+    dqn_market_destroy(market);
+    free(config);
+    return status;
+}
+
+Test(market, too_few_bars_are_refused_with_both_numbers) {
+    const double usual[3] = {0.6, 0.2, 0.2}, thin[3] = {0.99, 0.005, 0.005};
+    const double wrong[3] = {0.6, 0.2, 0.1}, most[3] = {0.998, 0.001, 0.001};
+    const size_t sizes[] = {1, 511, 512, 513, 514, 850};
+    for (size_t i = 0; i < DQN_COUNT_OF(sizes); i++) {
+        cr_assert_eq(try_market(sizes[i], usual), DQN_ERR_DATA, "%zu bars", sizes[i]);
+        cr_assert(strstr(dqn_error_text(), "512") != NULL, "%s", dqn_error_text());
+    }
+    cr_assert_eq(try_market(900, usual), DQN_OK, "%s", dqn_error_text());
+    cr_assert_eq(try_market(2000, thin), DQN_OK);
+    cr_assert_eq(try_market(600, most), DQN_ERR_DATA); /* 1 bar to validate on */
+    cr_assert(strstr(dqn_error_text(), "validation") != NULL);
+    cr_assert_eq(try_market(5000, wrong), DQN_ERR_CONFIG);
+}
+
+Test(market, contradictions_are_refused) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 0);
+    struct trading_params p;
+    cr_assert_eq(
+        dqn_trading_params(&p, config, market, NULL, DQN_TRADING_EVAL, DQN_SPLIT_VALIDATION, 5000),
+        DQN_ERR_DATA);
+    config->env.observation = DQN_OBSERVE_ORACLE;
+    cr_assert_eq(
+        dqn_trading_params(&p, config, market, NULL, DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 1),
+        DQN_ERR_CONFIG);
+    config->env.observation = DQN_OBSERVE_FEATURES;
+    config->env.sizing = DQN_SIZING_FIXED_NOTIONAL;
+    config->env.ruin_fraction = 0.0;
+    cr_assert_eq(
+        dqn_trading_params(&p, config, market, NULL, DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 1),
+        DQN_ERR_CONFIG);
+    dqn_market_destroy(market);
+    free(config);
+}
+
+/* Given statistics are used as they are: the same table as the run that fitted them. */
+Test(market, frozen_statistics_give_the_same_features) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 0), *again;
+    struct dqn_bars bars;
+    cr_assert_eq(walk_make(&bars, &plain_walk), DQN_OK);
+    cr_assert_eq(dqn_market_from_bars(&again, config, &bars, market->mean, market->std), DQN_OK);
+    cr_assert_eq(memcmp(market->features, again->features,
+                        market->bars.n * DQN_MARKET_FEATURES * sizeof(float)),
+                 0);
+    /* hourly, no holes: 365.2425 * 24 */
+    ASSERT_NEAR(market->bars_per_year, 8765.82, 1e-6);
+    dqn_market_destroy(market);
+    dqn_market_destroy(again);
+    free(config);
+}
+
+Test(market, trading_defaults_are_the_configurations) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 0);
+    struct trading_params a, b;
+    cr_assert_eq(
+        dqn_trading_params(&a, config, market, NULL, DQN_TRADING_TRAIN, DQN_SPLIT_TRAIN, 1),
+        DQN_OK);
+    trading_defaults(&b);
+    const double *x = &a.max_leverage, *y = &b.max_leverage;
+    const size_t n = (size_t)(&a.ruin_floor - &a.max_leverage) + 1;
+    a.median_volume = b.median_volume;
+    for (size_t i = 0; i < n; i++) {
+        cr_assert(fabs(x[i] - y[i]) <= 1e-15 * fabs(y[i]), "number %zu: %g, %g", i, x[i], y[i]);
+    }
+    cr_assert_eq(a.episode_bars, b.episode_bars);
+    cr_assert_eq(a.account_ends, b.account_ends);
+    dqn_market_destroy(market);
+    free(config);
+}
