@@ -370,6 +370,8 @@ struct dqn_backend {
     const struct dqn_env_ops *env;
     const struct dqn_replay_ops *replay;
     const struct dqn_sampler_ops *sampler;
+    /* "OpenBLAS 0.3.21": its libraries, without opening a device. */
+    const char *(*versions)(char *text, size_t size);
 };
 
 /* What a queue starts with in both backends. */

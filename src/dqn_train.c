@@ -1,1 +1,307 @@
-int main(void) { return 1; }
+/* dqn-train: trains an agent as a configuration says. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "cli.h"
+#include "greedy_policy.h"
+#include "market/trading_report.h"
+#include "run_folder.h"
+#include "trainer.h"
+#include "versions.h"
+
+static const struct dqn_cli_option options[] = {
+    {"--set", "KEY=VALUE", "set a configuration key; may be repeated"},
+    {"--device", "auto|cpu|cuda[:N]", "where to compute"},
+    {"--resume", "FILE|FOLDER", "go on from a checkpoint, or from the newest of a run"},
+    {"--init-from", "FILE", "start with the network of a checkpoint"},
+    {"--name", "NAME", "name of the run's folder"},
+    {"--quiet", NULL, "print warnings and errors only"},
+    {"--verify", "FILE|FOLDER", "check the integrity of checkpoints, then stop"},
+    {"--print-config", NULL, "print every key with its value, then stop"},
+    {"--config-doc", NULL, "print the table of all keys as Markdown, then stop"},
+    {"--completion", NULL, "print a bash completion script, then stop"},
+    {"--version", NULL, "print the versions of program and libraries, then stop"},
+    {"--help", NULL, "print this text with all keys, then stop"},
+};
+
+static const struct dqn_cli_spec spec = {
+    .program = "dqn-train",
+    .usage = "CONFIG [--set KEY=VALUE]... [options]",
+    .about = "Trains a deep Q-network as the YAML file CONFIG says. Each run gets a folder of its "
+             "own under\n`output`; an interrupted run goes on exactly with --resume.",
+    .options = options,
+    .n_options = DQN_COUNT_OF(options),
+    .max_arguments = 1};
+
+/* ---- signals: the handler sets a flag, the trainer stops at the next step boundary
+ * ---------------- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number) {
+    stop_signal = number;
+}
+
+static void install_handlers(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+/* ---- configuration
+ * ----------------------------------------------------------------------------------- */
+
+enum { OVERRIDES_MAX = DQN_CLI_MAX + 8 };
+
+struct overrides {
+    size_t n;
+    const char *text[OVERRIDES_MAX];
+    char device[64], device_index[64], name[DQN_TEXT_MAX + 8];
+};
+
+/* --set in order, then the options that stand for keys. */
+static enum dqn_status collect_overrides(const struct dqn_cli *cli, struct overrides *o) {
+    o->n = dqn_cli_values(cli, "--set", o->text, DQN_CLI_MAX);
+    const char *device = dqn_cli_value(cli, "--device");
+    if (device != NULL) {
+        const char *colon = strchr(device, ':');
+        const int length = colon != NULL ? (int)(colon - device) : (int)strlen(device);
+        if (length > 32) {
+            return dqn_fail(DQN_ERR_CONFIG, "--device %s: give auto, cpu, cuda or cuda:N", device);
+        }
+        snprintf(o->device, sizeof o->device, "device=%.*s", length, device);
+        o->text[o->n++] = o->device;
+        if (colon != NULL) {
+            snprintf(o->device_index, sizeof o->device_index, "device_index=%.32s", colon + 1);
+            o->text[o->n++] = o->device_index;
+        }
+    }
+    const char *name = dqn_cli_value(cli, "--name");
+    if (name != NULL) {
+        snprintf(o->name, sizeof o->name, "name=%s", name);
+        o->text[o->n++] = o->name;
+    }
+    return DQN_OK;
+}
+
+static void say_difference(void *context, const char *line) {
+    (void)context;
+    dqn_info("resume: %s", line);
+}
+
+/* The configuration of a run that goes on: the checkpoint's, changed by CONFIG and --set where a
+ * key may change. */
+static enum dqn_status load_resumed(const struct dqn_cli *cli, const struct overrides *o,
+                                    const char *file, struct dqn_config *config) {
+    struct dqn_checkpoint *checkpoint = NULL;
+    struct dqn_config *saved = NULL;
+    DQN_TRY(dqn_checkpoint_open(&checkpoint, file));
+    enum dqn_status status = dqn_alloc((void **)&saved, 1, sizeof *saved, "a configuration");
+    const char *text = dqn_checkpoint_config(checkpoint);
+    if (status == DQN_OK) {
+        status = dqn_config_parse(saved, file, ".", text, 0, NULL);
+    }
+    if (status == DQN_OK) {
+        status = cli->n_arguments > 0 ? dqn_config_load(config, cli->argument[0], o->n, o->text)
+                                      : dqn_config_parse(config, file, ".", text, o->n, o->text);
+    }
+    if (status == DQN_OK) {
+        status = dqn_config_resume(config, saved, say_difference, NULL);
+    }
+    free(saved);
+    dqn_checkpoint_close(checkpoint);
+    return status;
+}
+
+static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume,
+                                   struct dqn_config *config) {
+    struct overrides *o = NULL;
+    DQN_TRY(dqn_alloc((void **)&o, 1, sizeof *o, "overrides"));
+    enum dqn_status status = collect_overrides(cli, o);
+    if (status == DQN_OK && resume != NULL) {
+        status = load_resumed(cli, o, resume, config);
+    } else if (status == DQN_OK && cli->n_arguments == 0) {
+        status = dqn_fail(DQN_ERR_CONFIG,
+                          "no configuration was given; try: dqn-train configs/trading.yaml");
+    } else if (status == DQN_OK) {
+        status = dqn_config_load(config, cli->argument[0], o->n, o->text);
+    }
+    free(o);
+    return status;
+}
+
+/* ---- a run
+ * ---------------------------------------------------------------------------------------------- */
+
+static enum dqn_status report_trading(struct dqn_trainer *trainer) {
+    const struct dqn_market *market = dqn_trainer_market(trainer);
+    const struct dqn_net *net = dqn_trainer_net(trainer);
+    float *params = NULL;
+    struct dqn_greedy_policy *policy = NULL;
+    struct dqn_trading_report report = {0};
+    enum dqn_status status =
+        dqn_alloc((void **)&params, net->n_params, sizeof *params, "parameters");
+    DQN_TRY_GOTO(status);
+    DQN_TRY_GOTO(dqn_trainer_best_params(trainer, params));
+    DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, net, params));
+    DQN_TRY_GOTO(dqn_trading_report_create(&report, dqn_trainer_config(trainer), market,
+                                           DQN_SPLIT_TEST, dqn_greedy_policy_action, policy));
+    dqn_trading_report_print(&report, stdout);
+done:
+    dqn_trading_report_destroy(&report);
+    dqn_greedy_policy_destroy(policy);
+    free(params);
+    return status;
+}
+
+static enum dqn_status report_run(struct dqn_trainer *trainer, const char *folder, bool quiet) {
+    uint64_t epoch = 0;
+    const double score = dqn_trainer_best_score(trainer, 0, &epoch);
+    if (quiet) {
+        return DQN_OK;
+    }
+    printf("\nbest evaluation: %.6g in epoch %llu; %s/best.h5\n", score, (unsigned long long)epoch,
+           folder);
+    return dqn_trainer_market(trainer) != NULL ? report_trading(trainer) : DQN_OK;
+}
+
+static enum dqn_status train(const struct dqn_config *config, const char *folder,
+                             const char *resume, const char *init_from, bool quiet, bool *stopped) {
+    const struct dqn_trainer_options trainer_options = {.config = config,
+                                                        .folder = folder,
+                                                        .resume = resume,
+                                                        .init_from = init_from,
+                                                        .quiet = quiet,
+                                                        .stop = &stop_signal};
+    struct dqn_trainer *trainer = NULL;
+    DQN_TRY(dqn_trainer_create(&trainer, &trainer_options));
+    enum dqn_status status = dqn_trainer_run(trainer, stopped);
+    if (status == DQN_OK && !*stopped) {
+        status = report_run(trainer, folder, quiet);
+    }
+    dqn_trainer_destroy(trainer);
+    return status;
+}
+
+/* "cartpole" of "configs/cartpole.yaml". */
+static void run_name(const struct dqn_config *config, char *out, size_t size) {
+    if (config->run.name[0] != '\0') {
+        snprintf(out, size, "%s", config->run.name);
+        return;
+    }
+    const char *slash = strrchr(config->path, '/');
+    snprintf(out, size, "%s", slash != NULL ? slash + 1 : config->path);
+    char *dot = strrchr(out, '.');
+    if (dot != NULL && dot != out) {
+        *dot = '\0';
+    }
+    if (out[0] == '\0') {
+        snprintf(out, size, "run");
+    }
+}
+
+static enum dqn_status open_folder(const struct dqn_config *config, const char *resume,
+                                   struct dqn_run_folder *folder) {
+    char output[DQN_TEXT_MAX], name[DQN_TEXT_MAX];
+    if (resume != NULL) {
+        DQN_TRY(dqn_run_folder_of(output, sizeof output, resume));
+        DQN_TRY(dqn_run_folder_open(folder, output, NULL));
+        return dqn_run_folder_supersede(output, resume, NULL);
+    }
+    run_name(config, name, sizeof name);
+    DQN_TRY(dqn_config_path(config, config->run.output, output, sizeof output));
+    return dqn_run_folder_create(folder, output, name, NULL);
+}
+
+static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config, bool *stopped) {
+    char resume[DQN_TEXT_MAX];
+    const char *wanted = dqn_cli_value(cli, "--resume");
+    if (wanted != NULL) {
+        DQN_TRY(dqn_run_folder_resolve(resume, sizeof resume, wanted));
+    }
+    DQN_TRY(load_config(cli, wanted != NULL ? resume : NULL, config));
+    if (dqn_cli_has(cli, "--print-config")) {
+        char *text = NULL;
+        DQN_TRY(dqn_config_print(config, &text));
+        fputs(text, stdout);
+        free(text);
+        return DQN_OK;
+    }
+    struct dqn_run_folder folder;
+    char *text = NULL;
+    DQN_TRY(dqn_config_print(config, &text));
+    enum dqn_status status = open_folder(config, wanted != NULL ? resume : NULL, &folder);
+    if (status == DQN_OK) {
+        status = dqn_run_folder_write_config(folder.path, text, NULL);
+        if (status == DQN_OK) {
+            install_handlers();
+            status = train(config, folder.path, wanted != NULL ? resume : NULL,
+                           dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), stopped);
+        }
+        if (*stopped) {
+            dqn_warn("interrupted; everything is saved: dqn-train --resume %s", folder.path);
+        }
+        dqn_run_folder_close(&folder);
+    }
+    free(text);
+    return status;
+}
+
+/* Options that print something and stop. True when one was given. */
+static bool print_and_stop(const struct dqn_cli *cli) {
+    if (dqn_cli_has(cli, "--help")) {
+        dqn_cli_help(&spec, stdout);
+        printf("\nconfiguration keys (see docs/config.md):\n");
+        dqn_config_help(stdout);
+    } else if (dqn_cli_has(cli, "--version")) {
+        dqn_versions_print(stdout);
+    } else if (dqn_cli_has(cli, "--config-doc")) {
+        dqn_config_markdown(stdout);
+    } else if (dqn_cli_has(cli, "--completion")) {
+        dqn_cli_completion(&spec, stdout);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static enum dqn_status start(int argc, char **argv, bool *stopped) {
+    struct dqn_cli *cli = NULL;
+    struct dqn_config *config = NULL;
+    enum dqn_status status = DQN_OK;
+    DQN_TRY_GOTO(dqn_alloc((void **)&cli, 1, sizeof *cli, "the command line"));
+    DQN_TRY_GOTO(dqn_alloc((void **)&config, 1, sizeof *config, "the configuration"));
+    DQN_TRY_GOTO(dqn_cli_parse(cli, &spec, argc, argv));
+    dqn_log_set_quiet(dqn_cli_has(cli, "--quiet"));
+    if (print_and_stop(cli)) {
+        goto done;
+    }
+    DQN_TRY_GOTO(dqn_versions_check());
+    if (dqn_cli_has(cli, "--verify")) {
+        status = dqn_run_folder_verify(dqn_cli_value(cli, "--verify"), stdout);
+    } else {
+        status = run(cli, config, stopped);
+    }
+done:
+    free(cli);
+    free(config);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    bool stopped = false;
+    const enum dqn_status status = start(argc, argv, &stopped);
+    if (status != DQN_OK) {
+        fprintf(stderr, "dqn-train: %s\n", dqn_error_text());
+        return dqn_status_exit_code(status);
+    }
+    return stopped ? 128 + (int)stop_signal : 0;
+}

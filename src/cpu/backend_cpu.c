@@ -19,11 +19,17 @@ static size_t online_cores(void) {
 
 /* "OpenBLAS 0.3.21 Haswell": the core type decides the order of sums inside a product, so it is
  * part of what makes a run repeatable. */
-static void describe(struct dqn_device *device, size_t threads) {
+static const char *cpu_versions(char *text, size_t size) {
     char version[32] = "";
     sscanf(openblas_get_config(), "OpenBLAS %31s", version);
-    snprintf(device->description, sizeof device->description, "cpu: %zu thread%s, OpenBLAS %s %s",
-             threads, threads == 1 ? "" : "s", version, openblas_get_corename());
+    snprintf(text, size, "OpenBLAS %s %s", version, openblas_get_corename());
+    return text;
+}
+
+static void describe(struct dqn_device *device, size_t threads) {
+    char versions[96];
+    snprintf(device->description, sizeof device->description, "cpu: %zu thread%s, %s", threads,
+             threads == 1 ? "" : "s", cpu_versions(versions, sizeof versions));
 }
 
 static enum dqn_status cpu_open(struct dqn_device *out, const struct dqn_device_options *options) {
@@ -171,4 +177,5 @@ const struct dqn_backend dqn_cpu_backend = {
     .env = &dqn_cpu_env_ops,
     .replay = &dqn_cpu_replay_ops,
     .sampler = &dqn_cpu_sampler_ops,
+    .versions = cpu_versions,
 };
