@@ -21,8 +21,8 @@ struct dqn_adam_step {
     float rate;         /* lr / (1 - beta1^t) */
     float root;         /* 1 / sqrt(1 - beta2^t) */
     float eps;
-    float keep; /* 1 - lr * weight_decay */
-    float tau;  /* target += tau * (params - target); 1 = copy; 0 = stays */
+    float decay; /* lr * weight_decay */
+    float tau;   /* target += tau * (params - target); 1 = copy; 0 = stays */
 };
 
 /* base^n by repeated squaring: the same bits on both sides, which pow() is not. */
@@ -97,7 +97,7 @@ dqn_adam_begin(const struct dqn_agent *agent, struct dqn_counters *counters,
     struct dqn_adam_step step;
     step.apply = 0;
     step.scale = step.beta1 = step.beta2 = step.gain1 = step.gain2 = step.rate = step.root =
-        step.eps = step.keep = 0.0f;
+        step.eps = step.decay = 0.0f;
     step.tau = 0.0f;
     if (counters->failed) {
         return step;
@@ -126,7 +126,7 @@ dqn_adam_begin(const struct dqn_agent *agent, struct dqn_counters *counters,
     step.rate = (float)(lr / (1.0 - dqn_adam_power(agent->adam_beta1, counters->adam_steps)));
     step.root = (float)(1.0 / sqrt(1.0 - dqn_adam_power(agent->adam_beta2, counters->adam_steps)));
     step.eps = (float)agent->adam_eps;
-    step.keep = (float)(1.0 - lr * agent->weight_decay);
+    step.decay = (float)(lr * agent->weight_decay);
     step.tau = dqn_adam_target_share(agent, counters, counters->updates);
     dqn_adam_report(stats, batch, (double)n_batches, norm, clip, lr);
     return step;
@@ -138,7 +138,7 @@ DQN_SHARED void dqn_adam_element(const struct dqn_adam_step *step, float grad, f
     const float g = grad * step->scale;
     *m = step->beta1 * *m + step->gain1 * g;
     *v = step->beta2 * *v + step->gain2 * (g * g);
-    *param = step->keep * *param - step->rate * *m / (sqrtf(*v) * step->root + step->eps);
+    *param -= step->rate * *m / (sqrtf(*v) * step->root + step->eps) + step->decay * *param;
 }
 
 /* The target network's parameter after it. */
