@@ -1,1 +1,248 @@
-int main(void) { return 1; }
+/* dqn-eval: what a trained agent is worth on data or episodes that training did not see. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agents.h"
+#include "checkpoint.h"
+#include "cli.h"
+#include "evaluator.h"
+#include "greedy_policy.h"
+#include "market/trading_report.h"
+#include "run_folder.h"
+#include "versions.h"
+
+static const struct dqn_cli_option options[] = {
+    {"--split", "train|validation|test", "trading: which part of the data; default test"},
+    {"--episodes", "N", "other environments: greedy episodes; default 100"},
+    {"--set", "KEY=VALUE", "evaluate under another setting, such as fill.cost_scale=2"},
+    {"--json", NULL, "print one JSON object"},
+    {"--version", NULL, "print the versions of program and libraries, then stop"},
+    {"--help", NULL, "print this text, then stop"},
+};
+
+static const struct dqn_cli_spec spec = {
+    .program = "dqn-eval",
+    .usage = "CHECKPOINT|FOLDER [options]",
+    .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5.\n"
+             "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
+             "hold, and random runs. Other environments: fresh episodes.",
+    .options = options,
+    .n_options = DQN_COUNT_OF(options),
+    .max_arguments = 1};
+
+/* Episodes of training's evaluations have round numbers of epochs; these are far from them. */
+static const uint64_t fresh_round = (uint64_t)1 << 31;
+
+struct subject {
+    char file[DQN_TEXT_MAX];
+    struct dqn_checkpoint *checkpoint;
+    struct dqn_config config;
+    struct dqn_net net;
+    enum dqn_env_id env;
+    struct dqn_device device;
+    bool device_open;
+    struct dqn_queue *queue;
+    struct dqn_arena *arena;
+    struct dqn_buffer *params, *agents, *env_params;
+    struct dqn_evaluator *evaluator;
+};
+
+static void close_subject(struct subject *s) {
+    dqn_evaluator_destroy(s->evaluator);
+    if (s->queue != NULL) {
+        s->device.backend->queue->destroy(s->queue);
+    }
+    dqn_arena_destroy(s->arena);
+    if (s->device_open) {
+        s->device.backend->memory->close(&s->device);
+    }
+    dqn_checkpoint_close(s->checkpoint);
+}
+
+/* FOLDER -> FOLDER/best.h5, or the newest checkpoint where no evaluation was made yet. */
+static enum dqn_status find_file(const char *path, char *out, size_t size) {
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        const int n = snprintf(out, size, "%s/best.h5", path);
+        if (n > 0 && (size_t)n < size && stat(out, &info) == 0) {
+            return DQN_OK;
+        }
+    }
+    return dqn_run_folder_resolve(out, size, path);
+}
+
+static enum dqn_status open_subject(struct subject *s, const char *path,
+                                    const struct dqn_cli *cli) {
+    const char *overrides[DQN_CLI_MAX];
+    const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
+    DQN_TRY(find_file(path, s->file, sizeof s->file));
+    DQN_TRY(dqn_checkpoint_open(&s->checkpoint, s->file));
+    DQN_TRY(dqn_config_parse(&s->config, s->file, ".", dqn_checkpoint_config(s->checkpoint), n,
+                             overrides));
+    s->env = (enum dqn_env_id)s->config.env.name;
+    DQN_TRY(dqn_net_init(&s->net, dqn_env_observations(s->env), dqn_env_actions(s->env),
+                         &s->config.net));
+    const struct dqn_backend *cpu = dqn_backend_find("cpu");
+    const struct dqn_device_options device = {.threads = (int)s->config.run.threads};
+    DQN_TRY(cpu->memory->open(&s->device, &device));
+    s->device_open = true;
+    DQN_TRY(cpu->queue->create(&s->device, &s->queue));
+    DQN_TRY(dqn_arena_create(&s->arena));
+    return dqn_arena_add(s->arena, &s->params, &s->device, DQN_F32, 0, "nn/params", 2, (size_t)1,
+                         s->net.n_params);
+}
+
+static enum dqn_status load_params(struct subject *s) {
+    static const char *const names[] = {"nn/params"};
+    DQN_TRY(dqn_arena_commit(s->arena, NULL));
+    return dqn_checkpoint_load_buffers(s->checkpoint, s->arena, s->queue, names,
+                                       DQN_COUNT_OF(names));
+}
+
+/* ---- trading
+ * ---------------------------------------------------------------------------------------- */
+
+static enum dqn_status parse_split(const char *name, enum dqn_split *out) {
+    static const char *const names[] = {"train", "validation", "test"};
+    for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
+        if (name != NULL && strcmp(name, names[i]) == 0) {
+            *out = (enum dqn_split)i;
+            return DQN_OK;
+        }
+    }
+    *out = DQN_SPLIT_TEST;
+    return name == NULL
+               ? DQN_OK
+               : dqn_fail(DQN_ERR_CONFIG, "--split %s: give train, validation or test", name);
+}
+
+static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli *cli) {
+    double mean[DQN_MARKET_FEATURES], std[DQN_MARKET_FEATURES];
+    enum dqn_split split;
+    DQN_TRY(parse_split(dqn_cli_value(cli, "--split"), &split));
+    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_mean", DQN_F64,
+                                      DQN_MARKET_FEATURES, mean));
+    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_std", DQN_F64,
+                                      DQN_MARKET_FEATURES, std));
+    DQN_TRY(load_params(s));
+    struct dqn_market *market = NULL;
+    struct dqn_greedy_policy *policy = NULL;
+    struct dqn_trading_report report = {0};
+    enum dqn_status status = DQN_OK;
+    DQN_TRY_GOTO(dqn_market_create(&market, &s->config, mean, std));
+    DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
+    DQN_TRY_GOTO(dqn_trading_report_create(&report, &s->config, market, split,
+                                           dqn_greedy_policy_action, policy));
+    (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(&report,
+                                                                                      stdout);
+done:
+    dqn_trading_report_destroy(&report);
+    dqn_greedy_policy_destroy(policy);
+    dqn_market_destroy(market);
+    return status;
+}
+
+/* ---- other environments
+ * ------------------------------------------------------------------------------- */
+
+static enum dqn_status parse_episodes(const char *text, size_t *out) {
+    *out = 100;
+    if (text == NULL) {
+        return DQN_OK;
+    }
+    char *end = NULL;
+    const long n = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || n < 1 || n > 100000) {
+        return dqn_fail(DQN_ERR_CONFIG, "--episodes %s: give a whole number from 1 to 100000",
+                        text);
+    }
+    *out = (size_t)n;
+    return DQN_OK;
+}
+
+static enum dqn_status prepare_episodes(struct subject *s, size_t episodes) {
+    const struct dqn_device *device = &s->device;
+    DQN_TRY(dqn_arena_add(s->arena, &s->agents, device, DQN_U64, 0, "agents", 2, (size_t)1,
+                          sizeof(struct dqn_agent) / sizeof(uint64_t)));
+    DQN_TRY(dqn_arena_add(s->arena, &s->env_params, device, DQN_U8, DQN_BUFFER_SHARED, "env/params",
+                          1, dqn_env_params_bytes(s->env)));
+    const struct dqn_evaluator_options evaluator = {.env = s->env,
+                                                    .n_agents = 1,
+                                                    .episodes = episodes,
+                                                    .max_steps = dqn_env_step_limit(s->env) + 1,
+                                                    .epsilon = s->config.eval.epsilon,
+                                                    .net = &s->net,
+                                                    .agents = s->agents,
+                                                    .env_params = s->env_params};
+    DQN_TRY(dqn_evaluator_create(&s->evaluator, s->arena, device, "eval", &evaluator));
+    DQN_TRY(load_params(s));
+    /* The CPU's device memory is host memory. */
+    dqn_agent_from_config(s->agents->data, &s->config);
+    dqn_env_default_params(s->env, s->env_params->data);
+    return DQN_OK;
+}
+
+static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli *cli) {
+    size_t episodes = 0;
+    struct dqn_evaluation r;
+    DQN_TRY(parse_episodes(dqn_cli_value(cli, "--episodes"), &episodes));
+    DQN_TRY(prepare_episodes(s, episodes));
+    DQN_TRY(dqn_evaluator_run(s->evaluator, s->queue, s->params, fresh_round, &r));
+    if (dqn_cli_has(cli, "--json")) {
+        printf("{\"environment\": \"%s\", \"episodes\": %llu, \"return_mean\": %.10g, "
+               "\"return_std\": %.10g, \"return_min\": %.10g, \"return_max\": %.10g, "
+               "\"length_mean\": %.10g}\n",
+               dqn_env_name(s->env), (unsigned long long)r.episodes, r.return_mean, r.return_std,
+               r.return_min, r.return_max, r.length_mean);
+    } else {
+        printf("%s: %s, %llu greedy episodes: return %.2f (std %.2f, %.2f to %.2f), length %.1f\n",
+               s->file, dqn_env_name(s->env), (unsigned long long)r.episodes, r.return_mean,
+               r.return_std, r.return_min, r.return_max, r.length_mean);
+    }
+    return DQN_OK;
+}
+
+/* ---- main
+ * --------------------------------------------------------------------------------------------- */
+
+static enum dqn_status evaluate(const struct dqn_cli *cli) {
+    if (cli->n_arguments == 0) {
+        return dqn_fail(DQN_ERR_CONFIG, "no checkpoint was given; usage: dqn-eval %s", spec.usage);
+    }
+    struct subject *s = NULL;
+    DQN_TRY(dqn_alloc((void **)&s, 1, sizeof *s, "the evaluation"));
+    enum dqn_status status = open_subject(s, cli->argument[0], cli);
+    if (status == DQN_OK) {
+        status = s->env == DQN_ENV_trading ? evaluate_trading(s, cli) : evaluate_episodes(s, cli);
+    }
+    close_subject(s);
+    free(s);
+    return status;
+}
+
+static enum dqn_status start(int argc, char **argv) {
+    struct dqn_cli *cli = NULL;
+    DQN_TRY(dqn_alloc((void **)&cli, 1, sizeof *cli, "the command line"));
+    enum dqn_status status = dqn_cli_parse(cli, &spec, argc, argv);
+    if (status == DQN_OK && dqn_cli_has(cli, "--help")) {
+        dqn_cli_help(&spec, stdout);
+    } else if (status == DQN_OK && dqn_cli_has(cli, "--version")) {
+        dqn_versions_print(stdout);
+    } else if (status == DQN_OK) {
+        status = dqn_versions_check();
+        status = status == DQN_OK ? evaluate(cli) : status;
+    }
+    free(cli);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    const enum dqn_status status = start(argc, argv);
+    if (status != DQN_OK) {
+        fprintf(stderr, "dqn-eval: %s\n", dqn_error_text());
+    }
+    return dqn_status_exit_code(status);
+}
