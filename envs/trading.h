@@ -295,6 +295,57 @@ DQN_SHARED void trading_advance(struct trading_state *state, const struct tradin
     }
 }
 
+/* What the record knows before the order. */
+DQN_SHARED void trading_open_record(struct trading_step_record *record,
+                                    const struct trading_params *p,
+                                    const struct trading_state *state, uint32_t action) {
+    const double close = p->close[state->bar];
+    trading_clear_record(record);
+    record->bar = state->bar;
+    record->result_bar = state->bar + 1;
+    record->action = action;
+    record->units_before = state->units;
+    record->equity_before = state->equity;
+    record->decision_price = close;
+    record->exposure_before = trading_exposure(p, state->units, close, state->equity);
+}
+
+/* The bar that executes an order decided at `now`: the next one, or the decision's own close. */
+DQN_SHARED void trading_order_bar(const struct trading_params *p, uint64_t now,
+                                  struct trading_bar *bar) {
+    trading_load_bar(p, p->at_close ? now : now + 1, bar);
+    trading_bar_costs(p, now, bar);
+    if (p->at_close) {
+        bar->open = bar->high = bar->low = bar->close;
+    }
+}
+
+/* Risk at the bar's worst price, financing for `held` seconds, forced close before a hole, mark.
+ * Returns 1 when a rule traded. */
+DQN_SHARED int trading_settle(struct trading_state *state, const struct trading_params *p,
+                              const struct trading_fill *fill, double held,
+                              struct trading_step_record *record) {
+    const uint64_t next = record->result_bar;
+    struct trading_bar bar;
+    trading_load_bar(p, next, &bar);
+    record->open = bar.open;
+    record->close = bar.close;
+    record->price_pnl = record->units_before * (bar.close - record->decision_price) +
+                        fill->quantity * (bar.close - fill->reference);
+    record->margin_call = (uint8_t)trading_margin_call(p, state, &bar, &record->price_pnl, record);
+    record->financing += trading_financing(p, state, record->decision_price, held);
+    state->cash -= record->financing;
+    if (next == state->last && state->left > 0 && state->units != 0.0) {
+        trading_bar_costs(p, next, &bar);
+        trading_close_at(p, state, &bar, bar.close, record);
+        record->border_close = 1;
+    }
+    record->units_after = state->units;
+    record->equity_after = state->cash + state->units * bar.close;
+    record->exposure_after = trading_exposure(p, state->units, bar.close, record->equity_after);
+    return record->margin_call | record->border_close;
+}
+
 /* One step, with its record. */
 DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *state,
                                                         const struct trading_params *params,
@@ -303,23 +354,9 @@ DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *st
                                                         struct trading_step_record *record) {
     const struct trading_params *p = params;
     const uint64_t now = state->bar, next = now + 1;
-    const double units_before = state->units;
-    trading_clear_record(record);
-    record->bar = now;
-    record->result_bar = next;
-    record->action = action;
-    record->units_before = units_before;
-    record->equity_before = state->equity;
-    record->decision_price = p->close[now];
-    record->exposure_before = trading_exposure(p, units_before, p->close[now], state->equity);
-
-    /* the order, in bar t + 1 (or at the decision's own close) */
+    trading_open_record(record, p, state, action);
     struct trading_bar bar;
-    trading_load_bar(p, p->at_close ? now : next, &bar);
-    trading_bar_costs(p, now, &bar);
-    if (p->at_close) {
-        bar.open = bar.high = bar.low = bar.close;
-    }
+    trading_order_bar(p, now, &bar);
     if (p->daily_loss_stop > 0.0) {
         trading_enter_day(state, p->time_ns[next]);
     }
@@ -328,42 +365,24 @@ DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *st
         chosen = (uint32_t)state->pending;
         state->pending = action;
     }
+    /* the old position pays for a hole between the bars, the new one for the bar */
     const double elapsed = (double)(p->time_ns[next] - p->time_ns[now]) * 1e-9;
     const double held = p->at_close ? elapsed : dqn_fmin(elapsed, p->bar_seconds);
-    record->financing = trading_financing(p, state, p->close[now], elapsed - held);
+    record->financing = trading_financing(p, state, record->decision_price, elapsed - held);
     const struct trading_fill fill = trading_trade(state, p, key, &bar, chosen, record);
     int traded = fill.quantity != 0.0;
     if (traded) {
         trading_book(state, &fill, record);
     }
-
-    /* risk, financing, mark */
-    trading_load_bar(p, next, &bar);
-    record->open = bar.open;
-    record->close = bar.close;
-    record->price_pnl =
-        units_before * (bar.close - p->close[now]) + fill.quantity * (bar.close - fill.reference);
-    record->margin_call = (uint8_t)trading_margin_call(p, state, &bar, &record->price_pnl, record);
-    record->financing += trading_financing(p, state, p->close[now], held);
-    state->cash -= record->financing;
     state->left -= 1;
-    if (next == state->last && state->left > 0 && state->units != 0.0) {
-        trading_bar_costs(p, next, &bar);
-        trading_close_at(p, state, &bar, bar.close, record);
-        record->border_close = 1;
-    }
-    traded |= record->margin_call | record->border_close;
-    record->units_after = state->units;
-    record->equity_after = state->cash + state->units * bar.close;
-    record->exposure_after = trading_exposure(p, state->units, bar.close, record->equity_after);
+    traded |= trading_settle(state, p, &fill, held, record);
 
-    /* ends, reward, next observation */
     const double ruin = p->evaluate ? 0.0 : p->ruin_fraction * state->start_equity;
     record->terminated =
         p->account_ends && (record->equity_after <= ruin || (record->margin_call && !p->evaluate));
     record->truncated = !record->terminated && state->left == 0;
     record->reward = trading_reward(p, state, record);
-    trading_advance(state, p, next, units_before, traded, record);
+    trading_advance(state, p, next, record->units_before, traded, record);
     trading_observe(p, state, observation);
     struct dqn_env_outcome outcome;
     outcome.reward = (float)record->reward;
