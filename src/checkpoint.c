@@ -16,17 +16,24 @@ struct dqn_checkpoint {
     char *path;
     hid_t file;
     uint64_t schema;
-    bool has_replay;
+    uint64_t epochs;
+    bool partial, has_replay;
     char *config_text;
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static enum dqn_status read_head(struct dqn_checkpoint *c) {
+static enum dqn_status read_number(const struct dqn_checkpoint *c, const char *name,
+                                   uint64_t *value) {
     bool found = false;
-    DQN_TRY(dqn_h5_read_u64(c->file, "schema", &c->schema, &found));
-    if (!found || c->schema == 0) {
-        return dqn_fail(DQN_ERR_CHECKPOINT, "the attribute schema is missing");
+    DQN_TRY(dqn_h5_read_u64(c->file, name, value, &found));
+    return found ? DQN_OK : dqn_fail(DQN_ERR_CHECKPOINT, "the attribute %s is missing", name);
+}
+
+static enum dqn_status read_head(struct dqn_checkpoint *c) {
+    DQN_TRY(read_number(c, "schema", &c->schema));
+    if (c->schema == 0) {
+        return dqn_fail(DQN_ERR_CHECKPOINT, "has schema 0, which never was");
     }
     if (c->schema > DQN_CHECKPOINT_SCHEMA) {
         return dqn_fail(DQN_ERR_CHECKPOINT,
@@ -34,12 +41,12 @@ static enum dqn_status read_head(struct dqn_checkpoint *c) {
                         "version that wrote it, or a newer one",
                         c->schema, DQN_CHECKPOINT_SCHEMA);
     }
-    uint64_t replay = 0;
-    DQN_TRY(dqn_h5_read_u64(c->file, "replay_saved", &replay, &found));
-    if (!found) {
-        return dqn_fail(DQN_ERR_CHECKPOINT, "the attribute replay_saved is missing");
-    }
+    uint64_t replay = 0, partial = 0;
+    DQN_TRY(read_number(c, "replay_saved", &replay));
+    DQN_TRY(read_number(c, "epochs", &c->epochs));
+    DQN_TRY(read_number(c, "partial", &partial));
     c->has_replay = replay != 0;
+    c->partial = partial != 0;
     DQN_TRY(dqn_h5_read_string(c->file, DQN_CHECKPOINT_CONFIG, &c->config_text));
     struct dqn_h5_shape history;
     DQN_TRY(dqn_h5_find(c->file, DQN_CHECKPOINT_HISTORY, &history));
@@ -108,6 +115,14 @@ const char *dqn_checkpoint_config(const struct dqn_checkpoint *c) {
 
 bool dqn_checkpoint_has_replay(const struct dqn_checkpoint *c) {
     return c->has_replay;
+}
+
+uint64_t dqn_checkpoint_epochs(const struct dqn_checkpoint *c) {
+    return c->epochs;
+}
+
+bool dqn_checkpoint_is_partial(const struct dqn_checkpoint *c) {
+    return c->partial;
 }
 
 /* ---- host values ----------------------------------------------------------------------------- */

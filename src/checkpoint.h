@@ -91,6 +91,9 @@ const char *dqn_checkpoint_path(const struct dqn_checkpoint *checkpoint);
 const char *dqn_checkpoint_config(const struct dqn_checkpoint *checkpoint);
 /* Whether it holds the replay. */
 bool dqn_checkpoint_has_replay(const struct dqn_checkpoint *checkpoint);
+/* How far the run had come: epochs finished, and whether it was inside the next one. */
+uint64_t dqn_checkpoint_epochs(const struct dqn_checkpoint *checkpoint);
+bool dqn_checkpoint_is_partial(const struct dqn_checkpoint *checkpoint);
 /* A text attribute, malloc'ed; NULL when there is none. */
 enum dqn_status dqn_checkpoint_text(const struct dqn_checkpoint *checkpoint, const char *name,
                                     char **out);

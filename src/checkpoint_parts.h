@@ -14,6 +14,8 @@ struct dqn_staged_buffer {
 
 struct dqn_snapshot {
     bool with_replay;
+    uint64_t epochs; /* of the request */
+    bool partial;
     struct dqn_staged_buffer *buffers; /* [n_buffers] */
     size_t n_buffers;
     struct dqn_checkpoint_content content; /* own copies of everything */

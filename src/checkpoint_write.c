@@ -133,6 +133,8 @@ enum dqn_status dqn_snapshot_copy(struct dqn_snapshot *snapshot,
 static enum dqn_status write_attributes(hid_t file, const struct dqn_snapshot *snapshot) {
     DQN_TRY(dqn_h5_write_u64(file, "schema", DQN_CHECKPOINT_SCHEMA));
     DQN_TRY(dqn_h5_write_u64(file, "replay_saved", snapshot->with_replay ? 1 : 0));
+    DQN_TRY(dqn_h5_write_u64(file, "epochs", snapshot->epochs));
+    DQN_TRY(dqn_h5_write_u64(file, "partial", snapshot->partial ? 1 : 0));
     DQN_TRY(dqn_h5_write_text(file, NULL, "program", "dqn-train " DQN_VERSION));
     for (size_t i = 0; i < snapshot->content.n_texts; i++) {
         const struct dqn_checkpoint_text *text = &snapshot->content.texts[i];

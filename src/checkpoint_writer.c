@@ -151,7 +151,7 @@ static enum dqn_status write_request(struct dqn_checkpoint_writer *w) {
         DQN_TRY(dqn_run_folder_set_best(request->folder, path, w->ops));
     }
     /* The checkpoint is safe; files too many are no reason to end the run. */
-    if (dqn_run_folder_prune(request->folder, request->keep_last, w->ops) != DQN_OK) {
+    if (dqn_run_folder_prune(request->folder, path, request->keep_last, w->ops) != DQN_OK) {
         dqn_warn("old checkpoints stay: %s", dqn_error_text());
     }
     return DQN_OK;
@@ -205,6 +205,8 @@ enum dqn_status dqn_checkpoint_save(struct dqn_checkpoint_writer *w, struct dqn_
     snprintf(w->folder, sizeof w->folder, "%s", request->folder);
     w->request = *request;
     w->request.folder = w->folder;
+    w->snapshot.epochs = request->epochs;
+    w->snapshot.partial = request->partial;
     pthread_mutex_lock(&w->lock);
     w->busy = true;
     pthread_cond_broadcast(&w->changed);

@@ -181,22 +181,28 @@ enum dqn_status dqn_run_folder_set_best(const char *folder, const char *file,
 
 /* ---- retention ---- */
 
-enum dqn_status dqn_run_folder_prune(const char *folder, int64_t keep_last,
+enum dqn_status dqn_run_folder_prune(const char *folder, const char *newest, int64_t keep_last,
                                      const struct dqn_file_ops *ops) {
     ops = or_system(ops);
-    if (keep_last <= 0) {
+    const char *slash = strrchr(newest, '/');
+    struct entry last;
+    if (keep_last <= 0 ||
+        !dqn_run_folder_parse(slash != NULL ? slash + 1 : newest, &last.epochs, &last.partial)) {
         return DQN_OK;
     }
     struct list list;
     DQN_TRY(list_folder(&list, folder));
     enum dqn_status status = DQN_OK;
-    for (size_t i = 0; i + (size_t)keep_last < list.n; i++) {
+    int64_t kept = 0;
+    for (size_t i = list.n; i > 0; i--) {
         char file[DQN_TEXT_MAX];
-        DQN_TRY_GOTO(entry_path(file, sizeof file, folder, &list.entries[i]));
-        if (!dqn_seal_has_magic(file)) {
+        DQN_TRY_GOTO(entry_path(file, sizeof file, folder, &list.entries[i - 1]));
+        if (compare_entries(&list.entries[i - 1], &last) > 0 || !dqn_seal_has_magic(file)) {
             continue;
         }
-        if (ops->unlink(ops->context, file) != 0 && errno != ENOENT) {
+        if (kept < keep_last) {
+            kept++;
+        } else if (ops->unlink(ops->context, file) != 0 && errno != ENOENT) {
             status = dqn_fail(DQN_ERR_DISK, "%s: cannot be removed: %s", file, strerror(errno));
             goto done;
         }
@@ -250,11 +256,11 @@ static enum dqn_status keep_best(const char *folder, const struct dqn_file_ops *
 enum dqn_status dqn_run_folder_supersede(const char *folder, const char *file,
                                          const struct dqn_file_ops *ops) {
     ops = or_system(ops);
-    const char *slash = strrchr(file, '/');
-    struct entry from;
-    if (!dqn_run_folder_parse(slash != NULL ? slash + 1 : file, &from.epochs, &from.partial)) {
-        return DQN_OK; /* best.h5 and the like: its epoch is not in its name */
-    }
+    struct dqn_checkpoint *checkpoint = NULL;
+    DQN_TRY(dqn_checkpoint_open(&checkpoint, file));
+    const struct entry from = {dqn_checkpoint_epochs(checkpoint),
+                               dqn_checkpoint_is_partial(checkpoint)};
+    dqn_checkpoint_close(checkpoint);
     struct list list;
     DQN_TRY(list_folder(&list, folder));
     enum dqn_status status = DQN_OK;

@@ -56,9 +56,10 @@ bool dqn_run_folder_parse(const char *name, uint64_t *epochs, bool *partial);
  * atomically. */
 enum dqn_status dqn_run_folder_set_best(const char *folder, const char *file,
                                         const struct dqn_file_ops *ops);
-/* Removes all but the `keep_last` newest checkpoints (0 = none). Touches only regular files with
- * exactly a checkpoint's name that start with a checkpoint's magic line; best.h5 never. */
-enum dqn_status dqn_run_folder_prune(const char *folder, int64_t keep_last,
+/* Of the checkpoints up to `newest` (the file just written) keeps the `keep_last` newest and removes
+ * the others; 0 keeps all. Touches only regular files with exactly a checkpoint's name that start
+ * with a checkpoint's magic line; best.h5 never. */
+enum dqn_status dqn_run_folder_prune(const char *folder, const char *newest, int64_t keep_last,
                                      const struct dqn_file_ops *ops);
 /* For going on from a checkpoint that is not the folder's newest: later ones get names that start
  * with "superseded-" (said), so that they neither count as newest nor push out new ones. */

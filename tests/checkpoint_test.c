@@ -72,6 +72,7 @@ Test(checkpoint, host_values_texts_and_history_come_back) {
     const struct dqn_checkpoint_content *content = store_content(3);
     cr_assert_str_eq(dqn_checkpoint_config(c), content->config_text);
     cr_assert_str_eq(dqn_checkpoint_path(c), file);
+    cr_assert(dqn_checkpoint_epochs(c) == 3 && !dqn_checkpoint_is_partial(c));
     for (size_t i = 0; i < content->n_fields; i++) {
         const struct dqn_checkpoint_field *field = &content->fields[i];
         size_t count = 1, found = 77;
@@ -446,6 +447,8 @@ static void write_schema(uint64_t schema, bool complete) {
     OK(dqn_h5_create(&h, &sink, DQN_SEAL_BYTES));
     OK(dqn_h5_write_u64(h, "schema", schema));
     OK(dqn_h5_write_u64(h, "replay_saved", 1));
+    OK(dqn_h5_write_u64(h, "epochs", 7));
+    OK(dqn_h5_write_u64(h, "partial", 0));
     OK(dqn_h5_write_string(h, "config", "seed: 1\n"));
     if (complete) {
         const size_t shape[2] = {0, 3};
