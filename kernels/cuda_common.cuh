@@ -43,15 +43,20 @@ struct dqn_nn_plans; /* nn_gemm_cuda.cu: matrix product plans of one queue */
 struct dqn_nn_cudnn; /* nn_cudnn_cuda.cu: cuDNN handle and descriptors of one queue */
 
 /* A queue is a non-blocking stream with library handles of its own: two queues share nothing, so
- * the results of one cannot depend on the other. One thread at a time may use a queue. */
+ * the results of one cannot depend on the other. One thread at a time may use a queue, and kernels
+ * are launched by the thread that created it (the current device is a thread's). */
 struct dqn_cuda_queue {
     struct dqn_queue base;
     struct dqn_cuda_device *device;
     cudaStream_t stream;
-    bool capturing;
+    cudaStream_t side; /* work beside `stream`, between dqn_cuda_fork and dqn_cuda_join */
+    cudaEvent_t forked, joined;
+    double *scratch; /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
     struct dqn_nn_cudnn *cudnn; /* NULL until first used */
 };
+
+enum { DQN_CUDA_SCRATCH = 1 << 19 };
 
 static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
     return (struct dqn_cuda_queue *)q; /* base is the first member */
@@ -62,11 +67,19 @@ static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *q) {
     return dqn_cuda_queue_of(q)->stream;
 }
 
+/* From here on q->side may run, after everything enqueued on q->stream up to now. */
+enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q);
+/* q->stream goes on after everything enqueued on q->side. */
+enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q);
+
 /* ---- errors ---- */
 
 /* Turns a CUDA error into this thread's error text. DQN_ERR_DEVICE_MEMORY when memory is used up,
  * else DQN_ERR_DEVICE; says so when the context is lost (nothing on the device can be saved). */
 enum dqn_status dqn_cuda_failed(cudaError_t error, const char *what, const char *file, int line);
+
+/* True when the error means that the context, and all data on the device, is lost. */
+bool dqn_cuda_is_lost(cudaError_t error);
 
 /* After a launch: its error, if any, with the kernel's name in the text. */
 enum dqn_status dqn_cuda_launched(const char *kernel);

@@ -1,0 +1,180 @@
+/* Queues are streams, programs are CUDA graphs. */
+#include "nn_cuda.cuh"
+
+struct dqn_event {
+    cudaEvent_t event;
+};
+
+struct dqn_graph {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+};
+
+/* ---- queues ---- */
+
+static void cuda_queue_destroy(struct dqn_queue *base) {
+    if (base == NULL) {
+        return;
+    }
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    (void)cudaSetDevice(q->device->index);
+    if (q->stream != NULL) {
+        (void)cudaStreamSynchronize(q->stream); /* nothing may still use what is freed below */
+    }
+    dqn_cudnn_destroy(q->cudnn);
+    dqn_plans_destroy(q->plans);
+    if (q->scratch != NULL) {
+        (void)cudaFree(q->scratch);
+    }
+    if (q->forked != NULL) {
+        (void)cudaEventDestroy(q->forked);
+    }
+    if (q->joined != NULL) {
+        (void)cudaEventDestroy(q->joined);
+    }
+    if (q->side != NULL) {
+        (void)cudaStreamDestroy(q->side);
+    }
+    if (q->stream != NULL) {
+        (void)cudaStreamDestroy(q->stream);
+    }
+    (void)cudaGetLastError(); /* after a lost context each call above failed; said once is enough */
+    free(q);
+}
+
+/* The parts of a queue; on an error the caller destroys what is there. */
+static enum dqn_status fill_queue(struct dqn_cuda_queue *q) {
+    DQN_CUDA(cudaSetDevice(q->device->index));
+    DQN_CUDA(cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking));
+    DQN_CUDA(cudaStreamCreateWithFlags(&q->side, cudaStreamNonBlocking));
+    DQN_CUDA(cudaEventCreateWithFlags(&q->forked, cudaEventDisableTiming));
+    DQN_CUDA(cudaEventCreateWithFlags(&q->joined, cudaEventDisableTiming));
+    DQN_CUDA(cudaMalloc((void **)&q->scratch, DQN_CUDA_SCRATCH * sizeof(double)));
+    return dqn_plans_create(&q->plans, q->device->precision);
+}
+
+static enum dqn_status cuda_queue_create(const struct dqn_device *device, struct dqn_queue **out) {
+    void *memory = NULL;
+    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_cuda_queue), "a CUDA queue"));
+    struct dqn_cuda_queue *q = (struct dqn_cuda_queue *)memory;
+    q->base.device = device;
+    q->device = (struct dqn_cuda_device *)device->impl;
+    const enum dqn_status status = fill_queue(q);
+    if (status != DQN_OK) {
+        cuda_queue_destroy(&q->base);
+        return status;
+    }
+    *out = &q->base;
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_wait(struct dqn_queue *q) {
+    dqn_queue_count_wait();
+    if (dqn_cuda_fault("wait", NULL)) {
+        return dqn_fail(DQN_ERR_DEVICE, "the test fault wait is set");
+    }
+    DQN_CUDA(cudaStreamSynchronize(dqn_cuda_stream(q)));
+    return DQN_OK;
+}
+
+enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q) {
+    DQN_CUDA(cudaEventRecord(q->forked, q->stream));
+    DQN_CUDA(cudaStreamWaitEvent(q->side, q->forked, 0));
+    return DQN_OK;
+}
+
+enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q) {
+    DQN_CUDA(cudaEventRecord(q->joined, q->side));
+    DQN_CUDA(cudaStreamWaitEvent(q->stream, q->joined, 0));
+    return DQN_OK;
+}
+
+/* ---- events ---- */
+
+static enum dqn_status cuda_event_create(const struct dqn_device *device, struct dqn_event **out) {
+    DQN_CUDA(cudaSetDevice(((const struct dqn_cuda_device *)device->impl)->index));
+    void *memory = NULL;
+    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_event), "a CUDA event"));
+    struct dqn_event *event = (struct dqn_event *)memory;
+    const cudaError_t error = cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming);
+    if (error != cudaSuccess) {
+        free(event);
+        return dqn_cuda_failed(error, "cudaEventCreateWithFlags", __FILE__, __LINE__);
+    }
+    *out = event;
+    return DQN_OK;
+}
+
+static void cuda_event_destroy(struct dqn_event *event) {
+    if (event == NULL) {
+        return;
+    }
+    (void)cudaEventDestroy(event->event);
+    (void)cudaGetLastError();
+    free(event);
+}
+
+static enum dqn_status cuda_event_record(struct dqn_queue *q, struct dqn_event *event) {
+    DQN_CUDA(cudaEventRecord(event->event, dqn_cuda_stream(q)));
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_event_wait(struct dqn_queue *q, struct dqn_event *event) {
+    DQN_CUDA(cudaStreamWaitEvent(dqn_cuda_stream(q), event->event, 0));
+    return DQN_OK;
+}
+
+/* ---- captured programs ---- */
+
+/* Relaxed: library calls that would be refused in a stricter mode (loading a kernel at its first
+ * use, say) are allowed; nothing that this backend calls while capturing waits or allocates. */
+static enum dqn_status cuda_capture_begin(struct dqn_queue *q) {
+    DQN_CUDA(cudaStreamBeginCapture(dqn_cuda_stream(q), cudaStreamCaptureModeRelaxed));
+    return DQN_OK;
+}
+
+static void cuda_graph_destroy(struct dqn_graph *graph) {
+    if (graph == NULL) {
+        return;
+    }
+    if (graph->exec != NULL) {
+        (void)cudaGraphExecDestroy(graph->exec);
+    }
+    if (graph->graph != NULL) {
+        (void)cudaGraphDestroy(graph->graph);
+    }
+    (void)cudaGetLastError();
+    free(graph);
+}
+
+static enum dqn_status fill_graph(struct dqn_graph *graph, cudaStream_t stream) {
+    DQN_CUDA(cudaStreamEndCapture(stream, &graph->graph));
+    DQN_CUDA(cudaGraphInstantiate(&graph->exec, graph->graph, 0));
+    DQN_CUDA(cudaGraphUpload(graph->exec, stream)); /* the first launch is as fast as the others */
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **out) {
+    *out = NULL;
+    void *memory = NULL;
+    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_graph), "a CUDA graph"));
+    struct dqn_graph *graph = (struct dqn_graph *)memory;
+    const enum dqn_status status = fill_graph(graph, dqn_cuda_stream(q));
+    if (status != DQN_OK) {
+        cuda_graph_destroy(graph);
+        return status;
+    }
+    *out = graph;
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_graph_launch(struct dqn_queue *q, struct dqn_graph *graph) {
+    DQN_CUDA(cudaGraphLaunch(graph->exec, dqn_cuda_stream(q)));
+    return DQN_OK;
+}
+
+const struct dqn_queue_ops dqn_cuda_queue_ops = {
+    cuda_queue_create,  cuda_queue_destroy, cuda_wait,          cuda_event_create,
+    cuda_event_destroy, cuda_event_record,  cuda_event_wait,    cuda_capture_begin,
+    cuda_capture_end,   cuda_graph_launch,  cuda_graph_destroy,
+};
