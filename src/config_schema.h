@@ -79,6 +79,12 @@
       "rows of one time with different values")                                                    \
     X(CHOICE, "ohlc_repair", ohlc_repair, "error", "error|widen", "", REFUSED,                     \
       "a high below or a low above the other prices")                                              \
+    X(CHOICE, "empty_rows", empty_rows, "error", "error|skip", "", REFUSED,                        \
+      "rows whose four prices are all missing (no trade in the interval)")                         \
+    X(BOOL, "open_ended", open_ended, "false", "", "", REFUSED,                                    \
+      "the last bar was unfinished when the file was written: leave it out")                       \
+    X(REAL, "point", point, "0", "[0, 1e9]", "price", REFUSED,                                     \
+      "price of one unit of a spread column; 0 = leave that column out")                           \
     X(REALS, "split", split, "0.6, 0.2, 0.2", "(0, 1)", "", REFUSED,                               \
       "train, validation and test parts, in time order")
 

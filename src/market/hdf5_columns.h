@@ -1,0 +1,40 @@
+/* Columns of an HDF5 file: one-dimensional datasets, or the fields of a compound table. */
+#ifndef DQN_MARKET_HDF5_COLUMNS_H
+#define DQN_MARKET_HDF5_COLUMNS_H
+
+#include <hdf5.h>
+
+#include "../base.h"
+
+enum { DQN_H5_COLUMNS_MAX = 64, DQN_H5_NAME_MAX = 64 };
+
+/* A column: dataset or field, and for a field that holds several numbers which of them. */
+struct dqn_h5_column {
+    char name[DQN_H5_NAME_MAX];  /* what it means: "open" */
+    char field[DQN_H5_NAME_MAX]; /* its name in the table: "open" or "values_block_0" */
+    size_t of, at;               /* number `at` of `of` in the field */
+    bool integer;
+};
+
+struct dqn_h5_table {
+    hid_t dataset; /* H5I_INVALID_HID: the columns are datasets of the root group */
+    hid_t file;
+    char path[256]; /* of the table in the file */
+    size_t n_rows, n_columns;
+    struct dqn_h5_column column[DQN_H5_COLUMNS_MAX];
+};
+
+/* Finds the columns of a file: datasets of the root group when there is one called "open", else the
+ * one table of compound type (`wanted`, where not empty, is part of its path). `path` names the
+ * file in messages. DQN_ERR_DATA says what was found and how to export it. */
+enum dqn_status dqn_h5_table_open(struct dqn_h5_table *out, hid_t file, const char *path,
+                                  const char *wanted);
+void dqn_h5_table_close(struct dqn_h5_table *table);
+
+/* Reads a whole column as numbers, whatever size and byte order they are stored in. */
+enum dqn_status dqn_h5_read_reals(const struct dqn_h5_table *table, const char *path, size_t column,
+                                  double *out);
+enum dqn_status dqn_h5_read_integers(const struct dqn_h5_table *table, const char *path,
+                                     size_t column, int64_t *out);
+
+#endif
