@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cli.h"
 #include "config_parts.h"
 
 struct section {
@@ -88,46 +89,19 @@ bool dqn_choice_entry(const char *range, int index, char *out, size_t size) {
     return true;
 }
 
-enum { NAME_MAX_LENGTH = 95 };
-
-static size_t min_size(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
-/* Edit distance (insert, delete, replace): Wagner and Fischer 1974. Long texts are far away. */
-static size_t distance(const char *a, const char *b) {
-    const size_t n = strlen(a);
-    const size_t m = strlen(b);
-    if (n > NAME_MAX_LENGTH || m > NAME_MAX_LENGTH) {
-        return SIZE_MAX;
-    }
-    size_t row[NAME_MAX_LENGTH + 1];
-    for (size_t j = 0; j <= m; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = min_size(replaced, min_size(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[m];
-}
-
+/* How many edits still count as a slip. */
 static size_t near_limit(const char *text) {
     const size_t third = strlen(text) / 3;
-    return third > 1 ? third : 1;
+    return third < 1 ? 1 : third > 4 ? 4 : third;
 }
 
 void dqn_choice_nearest(const char *range, const char *text, char *out, size_t size) {
     char entry[64];
-    size_t best = near_limit(text) + 1;
+    /* In words of three letters one change is too much: gpu is not cpu. */
+    size_t best = strlen(text) > 3 ? near_limit(text) + 1 : 0;
     out[0] = '\0';
     for (int i = 0; dqn_choice_entry(range, i, entry, sizeof entry); i++) {
-        const size_t d = distance(text, entry);
+        const size_t d = dqn_edit_distance(text, entry);
         if (d < best) {
             best = d;
             snprintf(out, size, "%s", entry);
@@ -167,12 +141,12 @@ static void suggest_nearest(const char *path, char *out, size_t size) {
     const size_t n = dqn_key_count();
     for (size_t i = 0; i < n; i++) {
         const struct dqn_key_ref ref = dqn_key_at(i);
-        const size_t d = distance(path, ref.path);
+        const size_t d = dqn_edit_distance(path, ref.path);
         if (d < best) {
             best = d;
             snprintf(out, size, "%s", ref.path);
         }
-        const size_t d_part = distance(last_part(path), last_part(ref.path));
+        const size_t d_part = dqn_edit_distance(last_part(path), last_part(ref.path));
         if (d_part < best_part) {
             best_part = d_part;
             snprintf(part, sizeof part, "%s", ref.path);
@@ -184,7 +158,7 @@ static void suggest_nearest(const char *path, char *out, size_t size) {
     }
     for (size_t s = 0; s < DQN_COUNT_OF(section_table); s++) {
         const struct section section = section_table[s]();
-        const size_t d = distance(path, section.name);
+        const size_t d = dqn_edit_distance(path, section.name);
         if (section.name[0] != '\0' && d <= near_limit(path) && d < best) {
             best = d;
             snprintf(out, size, "%s", section.name);

@@ -349,7 +349,7 @@ enum dqn_status dqn_key_set(struct dqn_config *config, const struct dqn_key_ref 
         return set_scalar(ref, &values[0], member);
     }
     if (!is_list && ref->key->kind != DQN_KEY_TEXTS) {
-        return dqn_fail(DQN_ERR_CONFIG, "%s takes a list; write [%s]", ref->path, ref->key->def);
+        return dqn_fail(DQN_ERR_CONFIG, "%s takes a list, such as [%s]", ref->path, ref->key->def);
     }
     if (n > DQN_LIST_MAX) {
         return dqn_fail(DQN_ERR_CONFIG, "%s has %zu entries; at most %d", ref->path, n,

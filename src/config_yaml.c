@@ -128,7 +128,8 @@ static const char *plain_words(const char *problem, const char *context) {
         {"did not find expected ',' or ']'", "", "the list that starts here has no ']'"},
         {"did not find expected ',' or '}'", "", "the mapping that starts here has no '}'"},
         {"did not find expected key", "", "a key is expected; is the indentation right?"},
-        {"found undefined alias", "", "an alias without its anchor"},
+        {"cannot start any token", "",
+         "a value cannot start with this character; put it in quotes"},
     };
     for (size_t i = 0; i < DQN_COUNT_OF(table); i++) {
         if (strstr(problem, table[i].problem) != NULL &&
@@ -212,6 +213,10 @@ static enum dqn_status add_scalar(struct tree *tree, const yaml_event_t *event) 
     struct node *node = &tree->nodes[id];
     if (event->data.scalar.length > MAX_SCALAR) {
         return fail_at(tree->source, node->line, node->column, "is a text of more than 64 KB");
+    }
+    if (event->data.scalar.tag != NULL) {
+        return fail_at(tree->source, node->line, node->column,
+                       "tags (!!type) are not supported; write the value alone");
     }
     const char *value = (const char *)event->data.scalar.value;
     if (strlen(value) != event->data.scalar.length) {

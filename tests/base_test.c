@@ -1,0 +1,102 @@
+/* Status codes, error text, allocation, the number formats of messages. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+
+Test(base, exit_codes_are_the_documented_ones) {
+    cr_expect_eq(dqn_status_exit_code(DQN_OK), 0);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_INTERNAL), 1);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_MEMORY), 1);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_CONFIG), 2);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_DATA), 3);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_DEVICE), 4);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_DEVICE_MEMORY), 4);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_DISK), 5);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_NONFINITE), 6);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_CHECKPOINT), 7);
+    cr_expect_str_eq(dqn_status_name(DQN_ERR_DISK), "DQN_ERR_DISK");
+}
+
+static void *other_thread(void *unused) {
+    (void)unused;
+    cr_expect_str_eq(dqn_error_text(), "");
+    dqn_fail(DQN_ERR_DISK, "of the other thread");
+    return NULL;
+}
+
+Test(base, error_text_is_the_threads_own) {
+    pthread_t thread;
+    cr_expect_str_eq(dqn_error_text(), "");
+    cr_expect_eq(dqn_fail(DQN_ERR_DATA, "row %d", 7), DQN_ERR_DATA);
+    cr_assert_eq(pthread_create(&thread, NULL, other_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    cr_expect_str_eq(dqn_error_text(), "row 7");
+    cr_expect_eq(dqn_fail_prefix(DQN_ERR_DISK, "file %s", "a.csv"), DQN_ERR_DISK);
+    cr_expect_str_eq(dqn_error_text(), "file a.csv: row 7");
+    dqn_fail(DQN_ERR_DISK, "again: %s", dqn_error_text());
+    cr_expect_str_eq(dqn_error_text(), "again: file a.csv: row 7");
+}
+
+Test(base, a_long_error_text_is_cut) {
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    dqn_fail(DQN_ERR_DATA, "%s", text);
+    cr_expect_eq(strlen(dqn_error_text()), 2047);
+    dqn_fail_prefix(DQN_ERR_DATA, "%s", text);
+    cr_expect_eq(strlen(dqn_error_text()), 2047);
+}
+
+Test(base, allocation_is_zeroed_and_checked) {
+    unsigned char *data = NULL;
+    size_t product = 0;
+    cr_assert_eq(dqn_alloc((void **)&data, 1000, 3, "rows"), DQN_OK);
+    for (size_t i = 0; i < 3000; i++) {
+        cr_assert_eq(data[i], 0);
+    }
+    free(data);
+    cr_expect_eq(dqn_alloc((void **)&data, SIZE_MAX / 2, 3, "rows"), DQN_ERR_MEMORY);
+    cr_expect_null(data);
+    cr_expect_not_null(strstr(dqn_error_text(), "rows: "));
+    cr_expect_eq(dqn_size_mul(1u << 20, 1u << 20, &product), DQN_OK);
+    cr_expect_eq(product, (size_t)1 << 40);
+    cr_expect_eq(dqn_size_mul((size_t)1 << 32, (size_t)1 << 32, &product), DQN_ERR_MEMORY);
+}
+
+Test(base, bytes_and_counts_read_well) {
+    static const struct {
+        uint64_t value;
+        const char *bytes, *count;
+    } cases[] = {{0, "0 B", "0"},
+                 {999, "999 B", "999"},
+                 {1000, "1.0 kB", "1,000"},
+                 {47200000, "47.2 MB", "47,200,000"},
+                 {999949999, "999.9 MB", "999,949,999"},
+                 {999950001, "1.0 GB", "999,950,001"},
+                 {1300000000, "1.3 GB", "1,300,000,000"},
+                 {UINT64_MAX, "18.4 EB", "18,446,744,073,709,551,615"}};
+    char text[32];
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        cr_expect_str_eq(dqn_format_bytes(text, sizeof text, cases[i].value), cases[i].bytes);
+        cr_expect_str_eq(dqn_format_count(text, sizeof text, cases[i].value), cases[i].count);
+    }
+    for (size_t size = 1; size < 12; size++) {
+        dqn_format_count(text, size, 1234567);
+        cr_expect_lt(strlen(text), size);
+        cr_expect_eq(strncmp(text, "1,234,567", strlen(text)), 0);
+    }
+}
+
+Test(base, a_broken_invariant_aborts, .signal = SIGABRT) {
+    DQN_CHECK(1 + 1 == 2);
+    DQN_CHECK(1 + 1 == 3);
+}
+
+Test(base, the_clock_goes_forward) {
+    const double before = dqn_clock_s();
+    cr_expect_geq(dqn_clock_s(), before);
+}
