@@ -136,6 +136,11 @@ static enum dqn_status write_attributes(hid_t file, const struct dqn_snapshot *s
     DQN_TRY(dqn_h5_write_u64(file, "epochs", snapshot->epochs));
     DQN_TRY(dqn_h5_write_u64(file, "partial", snapshot->partial ? 1 : 0));
     DQN_TRY(dqn_h5_write_text(file, NULL, "program", "dqn-train " DQN_VERSION));
+    unsigned v[3] = {0, 0, 0};
+    char hdf5[64];
+    H5get_libversion(&v[0], &v[1], &v[2]);
+    snprintf(hdf5, sizeof hdf5, "%u.%u.%u", v[0], v[1], v[2]);
+    DQN_TRY(dqn_h5_write_text(file, NULL, "hdf5", hdf5));
     for (size_t i = 0; i < snapshot->content.n_texts; i++) {
         const struct dqn_checkpoint_text *text = &snapshot->content.texts[i];
         DQN_TRY(dqn_h5_write_text(file, NULL, text->name, text->text));

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -368,57 +367,6 @@ Test(fault, killed_at_random_moments) {
     cr_assert(epochs > 1 && partial_seen > 0);
     dqn_arena_destroy(arena);
     dqn_arena_destroy(loaded);
-}
-
-/* ---- threads ---- */
-
-struct reader {
-    char path[512];
-    int rounds;
-    const char *failed;
-};
-
-static void *read_rounds(void *argument) {
-    struct reader *r = argument;
-    for (int i = 0; i < r->rounds && r->failed == NULL; i++) {
-        struct dqn_checkpoint *c = NULL;
-        uint64_t epochs = 0;
-        if (dqn_checkpoint_open(&c, r->path) != DQN_OK ||
-            dqn_checkpoint_field_read(c, "progress/epochs", DQN_U64, 1, &epochs) != DQN_OK ||
-            epochs != UINT64_MAX) {
-            r->failed = strdup(dqn_error_text());
-        }
-        dqn_checkpoint_close(c);
-    }
-    return NULL;
-}
-
-/* The writer's thread and two readers inside HDF5 at the same time. */
-Test(fault, saving_and_reading_together) {
-    enum { ROUNDS = 200 };
-    struct dqn_arena *arena = store_arena(&device, 40);
-    OK(save(arena, 1, true, 0, NULL));
-    struct reader readers[2];
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++) {
-        readers[i] = (struct reader){.rounds = ROUNDS};
-        snprintf(readers[i].path, sizeof readers[i].path, "%s", i == 0 ? first : best);
-        cr_assert_eq(pthread_create(&threads[i], NULL, read_rounds, &readers[i]), 0);
-    }
-    struct dqn_checkpoint_writer *writer = NULL;
-    OK(dqn_checkpoint_writer_create(&writer, arena, true, NULL));
-    for (uint64_t i = 2; i < ROUNDS; i++) {
-        const struct dqn_checkpoint_request request = {
-            .folder = folder, .epochs = i, .best = true, .keep_last = 0};
-        OK(dqn_checkpoint_save(writer, queue, store_content(3), &request));
-    }
-    OK(dqn_checkpoint_wait(writer));
-    dqn_checkpoint_writer_destroy(writer);
-    for (int i = 0; i < 2; i++) {
-        pthread_join(threads[i], NULL);
-        cr_assert_null(readers[i].failed, "%s", readers[i].failed);
-    }
-    dqn_arena_destroy(arena);
 }
 
 /* ---- run folders ---- */
