@@ -444,6 +444,32 @@ Test(market, frozen_statistics_give_the_same_features) {
     free(config);
 }
 
+/* Everything after the training split changed: the statistics keep their bits. */
+Test(market, statistics_do_not_see_beyond_training) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 0), *other;
+    struct dqn_bars bars;
+    cr_assert_eq(walk_make(&bars, &plain_walk), DQN_OK);
+    for (size_t i = 3600; i < bars.n; i++) {
+        const double swing = i % 2 ? 3.0 : 0.3;
+        bars.open[i] *= swing;
+        bars.high[i] *= swing;
+        bars.low[i] *= swing;
+        bars.close[i] *= swing;
+        bars.volume[i] *= 1000.0;
+    }
+    cr_assert_eq(dqn_market_from_bars(&other, config, &bars, NULL, NULL), DQN_OK);
+    cr_assert_eq(memcmp(market->mean, other->mean, sizeof market->mean), 0);
+    cr_assert_eq(memcmp(market->std, other->std, sizeof market->std), 0);
+    cr_assert_eq(market->median_volume, other->median_volume);
+    cr_assert_eq(memcmp(market->features, other->features,
+                        (size_t)3600 * DQN_MARKET_FEATURES * sizeof(float)),
+                 0);
+    dqn_market_destroy(market);
+    dqn_market_destroy(other);
+    free(config);
+}
+
 Test(market, trading_defaults_are_the_configurations) {
     struct dqn_config *config = base_config();
     struct dqn_market *market = walk_market(config, &plain_walk, 0);

@@ -244,6 +244,61 @@ Test(fills, impact_grows_with_the_root_of_size) {
     ASSERT_NEAR(m.record.fill_price, 100.0 * (1.0007 + 0.005 * sqrt(size / 2000.0)), 1e-9);
 }
 
+/* The spread known at the decision, scaled with the other costs. */
+Test(fills, use_the_datas_own_spread) {
+    const double spreads[SMALL] = {0.001, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+    struct small m;
+    small_make(&m);
+    m.p.half_spread_table = spreads;
+    m.p.cost_scale = 2.0;
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    ASSERT_NEAR(m.record.fill_price, 100.0 * (1.0 + 0.002 + 0.0006), 1e-9);
+    ASSERT_NEAR(m.record.spread, m.record.filled * 100.0 * 0.002, 1e-9);
+}
+
+/* ---- portfolio features ---------------------------------------------------------------------- */
+
+/* Short at 100 without costs, price 98 then 99: everything worked out from the definitions. */
+Test(portfolio, features_follow_their_definitions) {
+    struct small m;
+    small_make(&m);
+    no_costs(&m.p);
+    small_bar(&m, 1, 100, 100, 98, 98);
+    small_bar(&m, 2, 98, 99, 98, 99);
+    small_bar(&m, 3, 99, 99, 99, 99);
+    const float *f = m.observation + TRADING_MARKET_FEATURES;
+    for (int i = 0; i < 8; i++) {
+        cr_assert_eq(f[i], 0.0f);
+    }
+    small_step(&m, make_action(1, TRADING_MARKET, 2)); /* 500 units short */
+    ASSERT_NEAR((double)f[4], 0.25, 1e-7);
+    ASSERT_NEAR((double)f[5], 1.0, 0.0);
+    ASSERT_NEAR((double)f[7], 0.0, 0.0);
+    small_step(&m, make_action(1, TRADING_MARKET, 2)); /* -0.485 by now: within the band */
+    const double first = log(101000.0 / 100000.0), second = log(100500.0 / 101000.0);
+    const double recent = first * 2.0 / 21.0 * (1.0 - 2.0 / 21.0) + second * 2.0 / 21.0;
+    ASSERT_NEAR((double)f[0], -500.0 * 99.0 / 100500.0, 1e-7);
+    ASSERT_NEAR((double)f[1], -log(0.99) / (0.01 * sqrt(2.0)), 1e-6);
+    ASSERT_NEAR((double)f[2], tanh(2.0 / 64.0), 1e-8);
+    ASSERT_NEAR((double)f[3], second / log(0.5), 1e-8);
+    ASSERT_NEAR((double)f[4], 0.0, 0.0);
+    ASSERT_NEAR((double)f[5], 0.0, 0.0);
+    ASSERT_NEAR((double)f[6], recent / 0.01, 1e-7);
+    ASSERT_NEAR((double)f[7], tanh(1.0 / 32.0), 1e-8);
+    small_step(&m, make_action(4, TRADING_MARKET, 2)); /* turned round: the count starts again */
+    ASSERT_NEAR((double)f[1], 0.0, 1e-7);
+    ASSERT_NEAR((double)f[2], tanh(1.0 / 64.0), 1e-8);
+    ASSERT_NEAR((double)f[4], 0.5 * (1.0 + 500.0 * 99.0 / 100500.0), 1e-7);
+    /* enlarged positions average their entry: half at 99, half at 98 */
+    small_step(&m, make_action(2, TRADING_MARKET, 2));
+    small_step(&m, make_action(3, TRADING_MARKET, 2));
+    const double half = m.state.units, entry = m.state.entry;
+    small_bar(&m, 6, 98, 98, 98, 98);
+    small_step(&m, make_action(4, TRADING_MARKET, 2));
+    const double added = m.state.units - half;
+    ASSERT_NEAR(m.state.entry, (half * entry + added * 98.0) / (half + added), 1e-10);
+}
+
 /* ---- hold, timing, look-ahead ---------------------------------------------------------------- */
 
 Test(actions, inside_the_band_are_all_the_same_hold) {
