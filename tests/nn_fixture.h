@@ -39,7 +39,9 @@ static inline void net_make(struct dqn_net *net, size_t obs, size_t actions, siz
                             const int64_t *hidden, enum dqn_activation activation, bool dueling) {
     struct dqn_config_net config = {.activation = (int)activation, .dueling = dueling};
     config.hidden.n = n_hidden;
-    memcpy(config.hidden.v, hidden, n_hidden * sizeof *hidden);
+    for (size_t l = 0; l < n_hidden; l++) {
+        config.hidden.v[l] = hidden[l];
+    }
     OK(dqn_net_init(net, obs, actions, &config));
 }
 

@@ -7,7 +7,7 @@
 /* Multiply-adds that make a task worth handing to another thread: about 20 us of one core. */
 enum { DQN_CPU_TASK_MACS = 1 << 20 };
 /* Rows below which a product spends its time on packing the weights. */
-enum { DQN_CPU_SHARD_ROWS = 64, DQN_CPU_BLOCK_ROWS = 32 };
+enum { DQN_CPU_SHARD_ROWS = 128, DQN_CPU_BLOCK_ROWS = 64 };
 
 static inline size_t dqn_cpu_min(size_t a, size_t b) {
     return a < b ? a : b;
