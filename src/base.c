@@ -47,14 +47,23 @@ enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
     return status;
 }
 
+/* Cuts what does not fit. */
+static void append(char text[ERROR_TEXT_SIZE], const char *more) {
+    const size_t used = strlen(text);
+    const size_t room = ERROR_TEXT_SIZE - 1 - used;
+    const size_t length = strnlen(more, room);
+    memcpy(text + used, more, length);
+    text[used + length] = '\0';
+}
+
 enum dqn_status dqn_fail_prefix(enum dqn_status status, const char *format, ...) {
     char text[ERROR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, ": %s", error_text);
+    append(text, ": ");
+    append(text, error_text);
     memcpy(error_text, text, sizeof text);
     return status;
 }
