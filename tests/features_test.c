@@ -238,3 +238,27 @@ Test(features, calendar_knows_the_epoch) {
     cr_assert(out[0] == 0.0 && out[1] == 0.0);
     cr_assert(fabs(out[3] - cos(2.0 * 3.14159265358979 * 2.0 / 7.0)) < 1e-12);
 }
+
+/* Noon in New York is 17:00 UTC in January and 16:00 in July. */
+Test(features, follow_the_local_clock) {
+    struct dqn_zone *zone;
+    cr_assert_eq(dqn_zone_create(&zone, "America/New_York"), DQN_OK);
+    const int64_t noon[2] = {1704733200, 1720454400}; /* 2024-01-08 and 2024-07-08, Mondays */
+    for (int k = 0; k < 2; k++) {
+        struct dqn_bars bars;
+        const struct walk_options options = {600, 1, 0.01, 0.0, 0.0, false, false, false, 3600, 51};
+        cr_assert_eq(walk_make(&bars, &options), DQN_OK);
+        for (size_t i = 0; i < bars.n; i++) {
+            bars.time_ns[i] = (noon[k] + ((int64_t)i - 550) * 3600) * 1000000000;
+        }
+        struct dqn_feature_options local = costs;
+        local.zone = zone;
+        struct computed c = compute(&bars);
+        cr_assert_eq(dqn_features_compute(&bars, &local, c.raw, c.s), DQN_OK);
+        const float *row = c.raw + 550 * DQN_MARKET_FEATURES;
+        cr_assert(fabsf(row[39]) < 1e-6f && fabsf(row[40] + 1.0f) < 1e-6f);
+        cr_assert(fabsf(row[41]) < 1e-6f && fabsf(row[42] - 1.0f) < 1e-6f);
+        release(&c, &bars);
+    }
+    dqn_zone_destroy(zone);
+}

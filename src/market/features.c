@@ -354,7 +354,8 @@ static enum dqn_status compute_segment(const struct dqn_bars *bars,
         f[38] = cost_ratio(bars, options, first + i, s[first + i]);
         int64_t seconds = bars->time_ns[first + i] / 1000000000;
         seconds -= bars->time_ns[first + i] % 1000000000 < 0;
-        dqn_features_calendar(seconds + options->utc_offset_s, intraday, f + 39);
+        seconds += options->zone != NULL ? dqn_zone_offset(options->zone, seconds) : 0;
+        dqn_features_calendar(seconds, intraday, f + 39);
         for (int k = 0; k < DQN_MARKET_FEATURES; k++) {
             row[k] = (float)f[k];
         }

@@ -8,6 +8,7 @@
 #define DQN_MARKET_FEATURES_H
 
 #include "bars.h"
+#include "timezone.h"
 
 enum {
     DQN_MARKET_FEATURES = 43, /* market features a bar */
@@ -28,7 +29,7 @@ struct dqn_feature_options {
     double half_spread;    /* fraction, where bars have none */
     double slip, slip_vol; /* slippage = slip + slip_vol * s */
     double cost_scale;
-    int64_t utc_offset_s; /* local time - UTC, constant */
+    const struct dqn_zone *zone; /* clock of features 39-42; NULL = UTC */
 };
 
 /* "ret_1", ...; i below DQN_MARKET_FEATURES. */

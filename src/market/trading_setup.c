@@ -1,7 +1,6 @@
 #include "trading_setup.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,24 +128,28 @@ static void measure(struct dqn_market *market, const struct dqn_config *config) 
     market->reference_price = config->data.file.n == 0 ? config->synthetic.price : bars->close[0];
 }
 
-/* Seconds of a fixed offset such as "+05:30" or "UTC"; other zones count as UTC, with a notice. */
-static int64_t utc_offset(const char *zone) {
-    int hours = 0, minutes = 0;
-    char sign = '+';
-    if (strcmp(zone, "UTC") == 0 || zone[0] == '\0') {
-        return 0;
-    }
-    if (sscanf(zone, "UTC%c%d:%d", &sign, &hours, &minutes) >= 2 ||
-        sscanf(zone, "%c%d:%d", &sign, &hours, &minutes) >= 2) {
-        if ((sign == '+' || sign == '-') && hours <= 14 && minutes < 60) {
-            return (sign == '-' ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
-        }
-    }
-    dqn_info("time-of-day features use UTC: data.timezone %s is not a fixed offset", zone);
-    return 0;
-}
-
 /* ---- the market ----------------------------------------------------------------------------- */
+
+/* Raw features on the clock of data.timezone. */
+static enum dqn_status compute_features(struct dqn_market *market,
+                                        const struct dqn_config *config) {
+    struct dqn_zone *zone = NULL;
+    if (config->data.timezone[0] != '\0') {
+        DQN_TRY(dqn_zone_create(&zone, config->data.timezone));
+    }
+    const struct dqn_feature_options options = {
+        .taker = config->fill.taker_bps * BP,
+        .half_spread = config->fill.half_spread_bps * BP,
+        .slip = config->fill.slip_bps * BP,
+        .slip_vol = config->fill.slip_vol,
+        .cost_scale = config->fill.cost_scale,
+        .zone = zone,
+    };
+    const enum dqn_status status =
+        dqn_features_compute(&market->bars, &options, market->features, market->s);
+    dqn_zone_destroy(zone);
+    return status;
+}
 
 static enum dqn_status make_features(struct dqn_market *market, const struct dqn_config *config,
                                      const double *mean, const double *std) {
@@ -156,15 +159,7 @@ static enum dqn_status make_features(struct dqn_market *market, const struct dqn
     market->features = features;
     DQN_TRY(dqn_alloc(&s, n, sizeof(double), "bar volatility"));
     market->s = s;
-    const struct dqn_feature_options options = {
-        .taker = config->fill.taker_bps * BP,
-        .half_spread = config->fill.half_spread_bps * BP,
-        .slip = config->fill.slip_bps * BP,
-        .slip_vol = config->fill.slip_vol,
-        .cost_scale = config->fill.cost_scale,
-        .utc_offset_s = utc_offset(config->data.timezone),
-    };
-    DQN_TRY(dqn_features_compute(&market->bars, &options, market->features, market->s));
+    DQN_TRY(compute_features(market, config));
     if (mean != NULL && std != NULL) {
         memcpy(market->mean, mean, sizeof market->mean);
         memcpy(market->std, std, sizeof market->std);
