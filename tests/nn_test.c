@@ -15,8 +15,7 @@ static float grid(int i) {
 
 /* Units in the last place of float at a value of this size. */
 static double ulps(double got, double want) {
-    const double unit = fmax(ldexp(1, ilogb(fmax(fabs(want), 1e-37)) - 23), 0);
-    return fabs(got - want) / unit;
+    return fabs(got - want) / ldexp(1, ilogb(fmax(fabs(want), 1e-37)) - 23);
 }
 
 Test(nn, activations_against_libm) {
@@ -36,7 +35,8 @@ Test(nn, activations_against_libm) {
     }
     cr_log_info("ulp: exp %.2f tanh %.2f elu %.2f silu %.2f", worst_exp, worst_tanh, worst_elu,
                 worst_silu);
-    cr_assert(worst_exp < 3 && worst_tanh < 3 && worst_elu < 3 && worst_silu < 5,
+    /* Seen: 0.99, 1.99, 0.79, 2.49. */
+    cr_assert(worst_exp < 1.5 && worst_tanh < 2.5 && worst_elu < 1.5 && worst_silu < 3.5,
               "ulp: exp %.2f tanh %.2f elu %.2f silu %.2f", worst_exp, worst_tanh, worst_elu,
               worst_silu);
 }
@@ -119,6 +119,7 @@ Test(nn, forward_against_reference) {
                 float *params = random_params(&b, &net, 1, &agent);
                 struct pass p = run_forward(&b, &net, 1, batch, params, 5 + s);
                 const double error = forward_error(&net, params, &p, batch);
+                /* Float sums of up to 257 products through four layers; seen 6.6e-7. */
                 cr_assert_lt(error, 2e-6, "activation %d, %zu hidden, size %zu: error %g",
                              activation, n_hidden, odd_sizes[s], error);
                 worst_error = fmax(worst_error, error);
@@ -131,8 +132,8 @@ Test(nn, forward_against_reference) {
     bench_close(&b);
 }
 
-/* The reference network over many rows (10^4 states): the residual that a GPU is held to is 1e-5,
- * the CPU's own must be well below it. */
+/* The reference network over 2000 states. A GPU is held to 1e-5 of the CPU's values: the CPU's own
+ * residual must be well below that; seen 4.7e-7. */
 Test(nn, forward_of_the_reference_network) {
     struct bench b;
     bench_open(&b, 2, false);
@@ -186,6 +187,36 @@ Test(nn, heads) {
         cr_assert(negative);
         free_pass(&p);
         free(params);
+    }
+    bench_close(&b);
+}
+
+/* A NaN in one row's observation reaches all of its action values, through every activation, and
+ * no other row. */
+Test(nn, nan_is_not_hidden) {
+    struct bench b;
+    bench_open(&b, 1, false);
+    const struct dqn_agent agent = {.seed = 4};
+    const int64_t hidden[] = {33, 17};
+    for (int activation = DQN_RELU; activation <= DQN_SILU; activation++) {
+        struct dqn_net net;
+        net_make(&net, 5, 3, 2, hidden, (enum dqn_activation)activation, activation % 2);
+        float *params = random_params(&b, &net, 1, &agent);
+        float *x = random_rows(9, 20, net.obs, net.obs_ld, 1);
+        float *acts = floats(20 * net.act_floats), *q = floats(20 * net.actions_ld);
+        x[7 * net.obs_ld + 2] = NAN;
+        const struct dqn_forward_args args = {&net, 1, 20, params, x, acts, q};
+        OK(nn->forward(b.q, &args));
+        for (size_t r = 0; r < 20; r++) {
+            for (size_t a = 0; a < net.actions; a++) {
+                cr_assert_eq((bool)isnan(q[r * net.actions_ld + a]), r == 7,
+                             "activation %d, row %zu", activation, r);
+            }
+        }
+        free(params);
+        free(x);
+        free(acts);
+        free(q);
     }
     bench_close(&b);
 }

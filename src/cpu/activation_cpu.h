@@ -1,6 +1,6 @@
 /* Activations and their derivatives in float, free of branches and calls, so that loops over them
- * vectorise. Worst errors, seen against libm in double over all of tests/nn_test.c's grid, are
- * stated there. NaN goes through; nothing else leaves the range of the function. */
+ * vectorise. Worst errors against libm on [-100, 100] (tests/nn_test.c), in units of the last
+ * place: exp 1.0, tanh 2.0, ELU 0.8, SiLU 2.5. NaN goes through. */
 #ifndef DQN_CPU_ACTIVATION_CPU_H
 #define DQN_CPU_ACTIVATION_CPU_H
 
