@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
 #include "market/trading_setup.h"
 #include "ref/walk_market.h"
 #include "trading_assert.h"
@@ -441,6 +442,43 @@ Test(market, frozen_statistics_give_the_same_features) {
     ASSERT_NEAR(market->bars_per_year, 8765.82, 1e-6);
     dqn_market_destroy(market);
     dqn_market_destroy(again);
+    free(config);
+}
+
+/* A lane on the tables of a device gives the lane on the market's own, bit for bit. */
+Test(market, device_tables_are_copies) {
+    struct dqn_config *config = base_config();
+    struct dqn_market *market = walk_market(config, &plain_walk, 4200);
+    struct dqn_market_buffers buffers;
+    struct dqn_arena *arena;
+    struct dqn_device device = {.backend = &dqn_cpu_backend};
+    struct dqn_queue *queue;
+    const struct dqn_device_options options = {.threads = 1};
+    cr_assert_eq(dqn_cpu_backend.memory->open(&device, &options), DQN_OK);
+    cr_assert_eq(dqn_cpu_backend.queue->create(&device, &queue), DQN_OK);
+    cr_assert_eq(dqn_arena_create(&arena), DQN_OK);
+    cr_assert_eq(dqn_market_register(market, arena, &device, &buffers), DQN_OK);
+    cr_assert(buffers.hidden == NULL && buffers.untradable == NULL && buffers.volume != NULL);
+    cr_assert_eq(dqn_arena_commit(arena, NULL), DQN_OK);
+    cr_assert_eq(dqn_market_upload(market, queue, &buffers), DQN_OK);
+    cr_assert_eq(dqn_cpu_backend.queue->wait(queue), DQN_OK);
+    struct trading_params p[2];
+    struct trading_state end[2];
+    uint32_t action = make_action(3, TRADING_LIMIT, 1);
+    for (int i = 0; i < 2; i++) {
+        const struct dqn_env_key key = {1, dqn_rng_stream(DQN_RNG_EVAL_ENV, 0), 0, 0};
+        cr_assert_eq(dqn_trading_params(&p[i], config, market, i ? &buffers : NULL,
+                                        DQN_TRADING_EVAL, DQN_SPLIT_VALIDATION, 1),
+                     DQN_OK);
+        cr_assert_eq(dqn_trading_run(&p[i], key, hold_policy, &action, NULL, NULL, &end[i]),
+                     DQN_OK);
+    }
+    cr_assert(p[0].close != p[1].close && p[0].features != p[1].features);
+    cr_assert_eq(memcmp(&end[0], &end[1], sizeof end[0]), 0);
+    dqn_arena_destroy(arena);
+    dqn_cpu_backend.queue->destroy(queue);
+    dqn_cpu_backend.memory->close(&device);
+    dqn_market_destroy(market);
     free(config);
 }
 
