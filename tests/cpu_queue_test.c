@@ -78,12 +78,12 @@ static void nap(void *context, size_t i) {
     nanosleep(&pause, NULL);
 }
 
-/* Two tasks of 5 ms in two threads take less than their sum: both threads work. */
 static void long_nap(void *context, size_t i) {
     (void)i;
     nap(context, 0);
 }
 
+/* Four naps of 5 ms in four threads take less than their sum: all threads work. */
 Test(cpu_queue, pool_is_parallel_and_idle_costs_nothing) {
     struct dqn_cpu_pool *pool;
     OK(dqn_cpu_pool_create(&pool, 4));
@@ -311,10 +311,10 @@ struct exclusive {
     atomic_int worst;
 };
 
-static void enter(void *context, size_t i) {
+static void look(void *context, size_t i) {
     (void)i;
-    struct exclusive *e = *(struct exclusive *const *)context;
-    (void)e;
+    struct exclusive *e = context;
+    cr_assert_eq(atomic_load(&e->inside), 1);
 }
 
 static enum dqn_status use_pool(struct dqn_cpu_pool *pool, const void *arguments) {
@@ -323,7 +323,7 @@ static enum dqn_status use_pool(struct dqn_cpu_pool *pool, const void *arguments
     if (inside > atomic_load(&e->worst)) {
         atomic_store(&e->worst, inside);
     }
-    dqn_cpu_for(pool, 16, enter, &e);
+    dqn_cpu_for(pool, 16, look, e);
     usleep(100);
     atomic_fetch_sub(&e->inside, 1);
     return DQN_OK;
