@@ -82,7 +82,8 @@ enum dqn_status dqn_cuda_launched(const char *kernel) {
         return dqn_fail(DQN_ERR_DEVICE, "kernel %s: the test fault launch:%s is set", kernel, name);
     }
     if (dqn_cuda_fault("illegal", &name) && strcmp(name, kernel) == 0) {
-        k_illegal_write<<<1, 1>>>((size_t)16); /* seen by the next wait, as a real one would be */
+        k_illegal_write<<<1, 1>>>((size_t)16);
+        (void)cudaStreamSynchronize(cudaStreamLegacy); /* every later call reports it */
     }
     return DQN_OK;
 }

@@ -1,0 +1,188 @@
+/* What the CUDA tests share: both backends side by side, and arrays that exist on both. The same
+ * arguments go to both; outputs start poisoned; the worst element is judged, and a NaN fails. */
+#ifndef DQN_TESTS_CUDA_PAIR_H
+#define DQN_TESTS_CUDA_PAIR_H
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "shared/rng.h"
+
+/* Statuses that must be DQN_OK, with the error's text otherwise. */
+#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+
+enum { CPU, GPU, SIDES };
+
+struct side {
+    const struct dqn_backend *backend;
+    struct dqn_device device;
+    struct dqn_queue *q;
+};
+
+struct pair {
+    struct side side[SIDES];
+};
+
+/* Skips the test, visibly, where there is no GPU; DQN_TEST_REQUIRE_CUDA=1 turns that into a
+ * failure, for machines that must have one. */
+static inline void pair_open(struct pair *pair, int precision) {
+    const struct dqn_device_options options = {.threads = 2, .precision = precision};
+    memset(pair, 0, sizeof *pair);
+    pair->side[CPU].backend = dqn_backend_find("cpu");
+    pair->side[GPU].backend = dqn_backend_find("cuda");
+    const struct dqn_backend *cuda = pair->side[GPU].backend;
+    if (cuda == NULL || cuda->memory->open(&pair->side[GPU].device, &options) != DQN_OK) {
+        const char *required = getenv("DQN_TEST_REQUIRE_CUDA");
+        const char *why = cuda == NULL ? "built without CUDA" : dqn_error_text();
+        cr_assert(required == NULL || *required != '1', "a GPU is required: %s", why);
+        cr_skip_test("%s", why);
+    }
+    OK(pair->side[CPU].backend->memory->open(&pair->side[CPU].device, &options));
+    for (int s = 0; s < SIDES; s++) {
+        OK(pair->side[s].backend->queue->create(&pair->side[s].device, &pair->side[s].q));
+    }
+}
+
+static inline void pair_wait(struct pair *pair) {
+    for (int s = 0; s < SIDES; s++) {
+        OK(pair->side[s].backend->queue->wait(pair->side[s].q));
+    }
+}
+
+static inline void pair_close(struct pair *pair) {
+    for (int s = 0; s < SIDES; s++) {
+        pair->side[s].backend->queue->destroy(pair->side[s].q);
+        pair->side[s].backend->memory->close(&pair->side[s].device);
+    }
+}
+
+/* ---- arrays on both sides ---- */
+
+struct mirror {
+    size_t bytes;
+    void *at[SIDES];
+};
+
+/* Writes `data` (of m->bytes) to one side. */
+static inline void mirror_set(struct pair *pair, struct mirror *m, int s, const void *data) {
+    const struct side *side = &pair->side[s];
+    OK(side->backend->memory->copy(side->q, m->at[s], data, m->bytes, DQN_COPY_TO_DEVICE));
+    OK(side->backend->queue->wait(side->q));
+}
+
+/* `data` NULL: poison, so that what an operation leaves unwritten is seen. */
+static inline struct mirror mirror_make(struct pair *pair, size_t bytes, const void *data) {
+    struct mirror m = {.bytes = bytes};
+    void *poison = malloc(bytes);
+    memset(poison, 0x7f, bytes);
+    for (int s = 0; s < SIDES; s++) {
+        OK(pair->side[s].backend->memory->alloc(&pair->side[s].device, &m.at[s], bytes, false));
+        mirror_set(pair, &m, s, data != NULL ? data : poison);
+    }
+    free(poison);
+    return m;
+}
+
+/* A copy of one side's contents; the caller frees it. */
+static inline void *mirror_get(struct pair *pair, const struct mirror *m, int s) {
+    const struct side *side = &pair->side[s];
+    void *data = malloc(m->bytes);
+    OK(side->backend->memory->copy(side->q, data, m->at[s], m->bytes, DQN_COPY_TO_HOST));
+    OK(side->backend->queue->wait(side->q));
+    return data;
+}
+
+static inline void mirror_free(struct pair *pair, struct mirror *m) {
+    for (int s = 0; s < SIDES; s++) {
+        pair->side[s].backend->memory->free(&pair->side[s].device, m->at[s], false);
+    }
+}
+
+/* Bytes [first, first + n) agree on both sides. */
+static inline void mirror_equal_part(struct pair *pair, const struct mirror *m, size_t first,
+                                     size_t n, const char *what) {
+    unsigned char *cpu = mirror_get(pair, m, CPU), *gpu = mirror_get(pair, m, GPU);
+    size_t i = first;
+    while (i < first + n && cpu[i] == gpu[i]) {
+        i++;
+    }
+    cr_assert_eq(i, first + n, "%s: byte %zu differs, float %g on the CPU, %g on the GPU", what, i,
+                 (double)((float *)cpu)[i / 4], (double)((float *)gpu)[i / 4]);
+    free(cpu);
+    free(gpu);
+}
+
+static inline void mirror_equal(struct pair *pair, const struct mirror *m, const char *what) {
+    mirror_equal_part(pair, m, 0, m->bytes, what);
+}
+
+/* The larger of two residuals, NaN being the largest. */
+static inline double worse(double a, double b) {
+    return isnan(a) || b <= a ? a : b;
+}
+
+/* Worst |gpu - cpu| of n elements, over the largest |cpu|; NaN when anything is NaN. */
+static inline double residual_f32(const float *cpu, const float *gpu, size_t n) {
+    double error = 0, largest = 1e-30;
+    for (size_t i = 0; i < n; i++) {
+        error = worse(error, fabs((double)gpu[i] - (double)cpu[i]));
+        largest = fmax(largest, fabs((double)cpu[i]));
+    }
+    return error / largest;
+}
+
+/* The same for n floats from `first` on. */
+static inline double mirror_residual_part(struct pair *pair, const struct mirror *m, size_t first,
+                                          size_t n) {
+    float *cpu = mirror_get(pair, m, CPU), *gpu = mirror_get(pair, m, GPU);
+    const double residual = residual_f32(cpu + first, gpu + first, n);
+    free(cpu);
+    free(gpu);
+    return residual;
+}
+
+static inline double mirror_residual(struct pair *pair, const struct mirror *m) {
+    return mirror_residual_part(pair, m, 0, m->bytes / sizeof(float));
+}
+
+/* ---- inputs ---- */
+
+static inline void net_make(struct dqn_net *net, size_t obs, size_t actions, size_t n_hidden,
+                            const int64_t *hidden, int activation, bool dueling) {
+    struct dqn_config_net config = {.activation = activation, .dueling = dueling};
+    config.hidden.n = n_hidden;
+    for (size_t l = 0; l < n_hidden; l++) {
+        config.hidden.v[l] = hidden[l];
+    }
+    OK(dqn_net_init(net, obs, actions, &config));
+}
+
+/* Uniform in [-1, 1): number i of a named sequence. */
+static inline float random_number(uint64_t sequence, uint64_t i) {
+    return (float)(2 * dqn_rng_unit(dqn_rng_u64(dqn_rng_block(13579, sequence, i), 0)) - 1);
+}
+
+/* rows x ld floats in +-scale, zero beyond width; the caller frees it. */
+static inline float *random_rows(uint64_t sequence, size_t rows, size_t width, size_t ld,
+                                 float scale) {
+    float *data = calloc(rows * ld, sizeof *data);
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t c = 0; c < width; c++) {
+            data[r * ld + c] = scale * random_number(sequence, r * width + c);
+        }
+    }
+    return data;
+}
+
+static inline struct mirror mirror_rows(struct pair *pair, uint64_t sequence, size_t rows,
+                                        size_t width, size_t ld, float scale) {
+    float *data = random_rows(sequence, rows, width, ld, scale);
+    struct mirror m = mirror_make(pair, rows * ld * sizeof *data, data);
+    free(data);
+    return m;
+}
+
+#endif
