@@ -19,7 +19,6 @@ size_t dqn_cuda_apply_bytes(const struct dqn_net *net, size_t n_agents) {
 
 struct apply_kernel_args {
     size_t n4; /* parameters of an agent, in groups of four */
-    size_t n_agents;
     uint64_t n_batches, max_nonfinite;
     const struct dqn_agent *agents;
     struct dqn_counters *counters, *snapshot;
@@ -120,7 +119,6 @@ static __global__ void k_apply_update(struct apply_kernel_args args) {
 enum dqn_status dqn_cuda_apply(struct dqn_queue *q, const struct dqn_apply_args *args) {
     struct apply_kernel_args a;
     a.n4 = args->net->n_params / 4; /* layers are padded to four floats */
-    a.n_agents = args->n_agents;
     a.n_batches = args->n_batches;
     a.max_nonfinite = args->max_nonfinite;
     a.agents = args->agents;

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static inline void pair_open(struct pair *pair, int precision) {
         const char *required = getenv("DQN_TEST_REQUIRE_CUDA");
         const char *why = cuda == NULL ? "built without CUDA" : dqn_error_text();
         cr_assert(required == NULL || *required != '1', "a GPU is required: %s", why);
+        fprintf(stderr, "[SKIP] no GPU: %s\n", why); /* Criterion says it with --verbose only */
         cr_skip_test("%s", why);
     }
     OK(pair->side[CPU].backend->memory->open(&pair->side[CPU].device, &options));
