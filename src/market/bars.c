@@ -89,6 +89,20 @@ static void print_repairs(const struct dqn_bars_info *info) {
     if (info->reversed) {
         dqn_info("data: newest row first, read in reverse");
     }
+    if (info->n_empty > 0) {
+        dqn_info("data: %zu row%s without prices left out", info->n_empty, plural(info->n_empty));
+    }
+    if (info->n_first_of_two > 0) {
+        dqn_info("data: %zu stamp%s in an hour that clocks had twice, taken for the first",
+                 info->n_first_of_two, plural(info->n_first_of_two));
+    }
+    if (info->spread_unused) {
+        dqn_info("data: the spread column is left out; set data.point to the price of one of its "
+                 "units (such as 0.00001) to use it");
+    }
+    if (info->last_left_out) {
+        dqn_info("data: the last bar left out by data.open_ended");
+    }
     if (info->n_duplicates > 0) {
         dqn_info("data: %zu repeated row%s dropped", info->n_duplicates,
                  plural(info->n_duplicates));

@@ -7,29 +7,33 @@
 
 /* What the loader saw and did; printed after loading and kept in checkpoints. */
 struct dqn_bars_info {
-    char source[DQN_TEXT_MAX];  /* file name(s), or "synthetic realistic" */
-    char dialect[64];           /* "generic header", "binance klines", ... */
+    char source[DQN_TEXT_MAX]; /* file name(s), or "synthetic realistic" */
+    char dialect[64];          /* "generic header", "binance klines", ... */
     char symbol[64];
-    char sha256[65];            /* of the file's bytes; of the bars for synthetic markets */
-    double bar_seconds;         /* median distance of stamps */
-    size_t n_gaps;              /* distances above 1.5 bars */
+    char sha256[65];    /* of the file's bytes; of the bars for synthetic markets */
+    double bar_seconds; /* median distance of stamps */
+    size_t n_gaps;      /* distances above 1.5 bars */
     size_t n_zero_volume;
-    size_t n_duplicates;        /* identical rows dropped */
-    size_t n_adjustments;       /* bars where the adjustment factor changed */
-    size_t n_repaired;          /* bars widened by data.ohlc_repair */
-    bool reversed;              /* the file was newest first */
+    size_t n_duplicates;   /* identical rows dropped */
+    size_t n_adjustments;  /* bars where the adjustment factor changed */
+    size_t n_repaired;     /* bars widened by data.ohlc_repair */
+    size_t n_empty;        /* rows without prices left out by data.empty_rows */
+    size_t n_first_of_two; /* stamps in a repeated hour, taken for the first */
+    bool reversed;         /* the file was newest first */
+    bool spread_unused;    /* a spread column left out for want of data.point */
+    bool last_left_out;    /* by data.open_ended */
 };
 
 struct dqn_bars {
     size_t n;
-    int64_t *time_ns;     /* [n] UTC, strictly ascending */
+    int64_t *time_ns;                  /* [n] UTC, strictly ascending */
     double *open, *high, *low, *close; /* [n] finite, > 0, high and low outermost */
-    double *volume;       /* [n] >= 0; NULL when the data has none */
-    double *half_spread;  /* [n] fraction of the price; NULL when the data has none */
-    uint8_t *untradable;  /* [n] 1 = filled in by data.gaps: ffill; NULL when there is none */
-    double *hidden;       /* [n] synthetic: the hidden state (ou: X in stationary stds); or NULL */
+    double *volume;                    /* [n] >= 0; NULL when the data has none */
+    double *half_spread;               /* [n] fraction of the price; NULL when the data has none */
+    uint8_t *untradable; /* [n] 1 = filled in by data.gaps: ffill; NULL when there is none */
+    double *hidden;      /* [n] synthetic: the hidden state (ou: X in stationary stds); or NULL */
     size_t n_segments;
-    size_t *segment;      /* [n_segments + 1] first bars, then n */
+    size_t *segment; /* [n_segments + 1] first bars, then n */
     struct dqn_bars_info info;
 };
 
@@ -38,8 +42,7 @@ struct dqn_bars {
 enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
-enum dqn_status dqn_bars_synthetic(struct dqn_bars *out,
-                                   const struct dqn_config_synthetic *config);
+enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
 void dqn_bars_free(struct dqn_bars *bars);
 
 /* Arrays for n bars (flags choose the optional ones). */

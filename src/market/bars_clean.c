@@ -12,10 +12,8 @@ static const double day_ns = 86400e9;
 static enum dqn_status check_count(struct dqn_raw_rows *rows,
                                    const struct dqn_config_data *config) {
     if (config->open_ended && rows->n > 0) {
-        char text[40];
         rows->n--;
-        dqn_info("data: the last bar (%s UTC) left out by data.open_ended",
-                 dqn_stamp_text(text, sizeof(text), rows->time_ns[rows->n]));
+        rows->info.last_left_out = true;
     }
     if (rows->n < 2) {
         return dqn_fail(DQN_ERR_DATA, "%s: %zu row%s of data; at least 2 are needed",
@@ -205,7 +203,7 @@ static enum dqn_status mark_segments(struct dqn_bars *out, const struct gaps *ga
 
 static void finish_info(struct dqn_bars *out, int64_t bar_ns) {
     struct dqn_bars_info *const info = &out->info;
-    info->bar_seconds = 1e-9 * (double)bar_ns;
+    info->bar_seconds = (double)bar_ns / 1e9;
     for (size_t i = 0; out->volume != NULL && i < out->n; i++) {
         const bool filled = out->untradable != NULL && out->untradable[i] != 0;
         info->n_zero_volume += !filled && out->volume[i] == 0.0;

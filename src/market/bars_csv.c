@@ -22,7 +22,7 @@ struct csv_reader {
     double price_unit;   /* 1, or 1e-9 for raw Databento integers */
     bool no_volume;      /* the volume column is there, but its cells are empty */
     uint64_t first_line; /* of the data */
-    size_t n_symbols, n_skipped;
+    size_t n_symbols;
     char symbols[SYMBOLS_MAX][48];
     struct dqn_cell cells[DQN_CSV_CELLS_MAX];
     size_t n_cells;
@@ -233,7 +233,7 @@ static enum dqn_status read_row(struct csv_reader *reader, uint64_t line) {
     char text[256];
     DQN_TRY(read_stamp(reader, line, &row));
     if (reader->config->empty_rows == DQN_EMPTY_ROWS_SKIP && prices_missing(reader)) {
-        reader->n_skipped++;
+        reader->rows->info.n_empty++;
         return DQN_OK;
     }
     DQN_TRY(read_values(reader, line, &row));
@@ -301,8 +301,7 @@ static enum dqn_status start_rows(struct csv_reader *reader) {
         reader->has[c] = dialect->column[role_of_column[c]] >= 0;
     }
     if (reader->has[DQN_RAW_HALF_SPREAD] && reader->config->point == 0.0) {
-        dqn_info("data: the spread column is left out; set data.point to the price of one of its "
-                 "units (such as 0.00001) to use it");
+        reader->rows->info.spread_unused = true;
         reader->has[DQN_RAW_HALF_SPREAD] = false;
     }
     reader->has[DQN_RAW_ADJUSTED] =
@@ -340,9 +339,6 @@ static enum dqn_status read_all(struct csv_reader *reader, struct dqn_line_reade
     DQN_TRY(check_symbols(reader));
     if (reader->no_volume) {
         dqn_raw_drop(reader->rows, DQN_RAW_VOLUME);
-    }
-    if (reader->n_skipped > 0) {
-        dqn_info("data: %zu rows without prices left out", reader->n_skipped);
     }
     snprintf(reader->rows->info.dialect, sizeof(reader->rows->info.dialect), "%s",
              reader->dialect.name);

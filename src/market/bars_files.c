@@ -113,6 +113,9 @@ static enum dqn_status join_info(struct dqn_bars_info *all, const struct dqn_bar
     }
     all->n_duplicates += one->n_duplicates;
     all->n_repaired += one->n_repaired;
+    all->n_empty += one->n_empty;
+    all->n_first_of_two += one->n_first_of_two;
+    all->spread_unused = all->spread_unused || one->spread_unused;
     all->reversed = all->reversed || one->reversed;
     return DQN_OK;
 }

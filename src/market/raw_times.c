@@ -73,7 +73,6 @@ static enum dqn_status refuse_twice(const struct dqn_raw_rows *rows, size_t i, s
 /* A lone reading in the hour that clocks repeat is taken for the earlier moment. */
 static enum dqn_status settle_zone(struct dqn_raw_rows *rows, const struct dqn_zone *zone,
                                    const char *timezone, const int64_t *local) {
-    size_t n_lone = 0;
     for (size_t i = 0; i < rows->n; i++) {
         if ((rows->origin[i] & DQN_RAW_LOCAL) == 0) {
             continue;
@@ -88,12 +87,8 @@ static enum dqn_status settle_zone(struct dqn_raw_rows *rows, const struct dqn_z
         if (moments == 2 && find_twin(rows, local, i, &twin)) {
             return refuse_twice(rows, i, twin, local[i], timezone);
         }
-        n_lone += moments == 2;
+        rows->info.n_first_of_two += moments == 2;
         rows->time_ns[i] = utc_s[0] * second_ns + fraction;
-    }
-    if (n_lone > 0) {
-        dqn_info("data: %zu stamps lie in hours that %s had twice, and are taken for the first",
-                 n_lone, timezone);
     }
     return DQN_OK;
 }
