@@ -150,6 +150,7 @@ static enum dqn_status make_absolute(const struct dqn_config *config, const char
     return DQN_OK;
 }
 
+/* Paths that were set so far and are relative start at config->folder. */
 static enum dqn_status make_paths_absolute(struct dqn_config *config) {
     const size_t n = dqn_key_count();
     for (size_t i = 0; i < n; i++) {
@@ -172,13 +173,34 @@ static enum dqn_status make_paths_absolute(struct dqn_config *config) {
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* What follows once the file's keys are in. */
-static enum dqn_status finish(struct dqn_config *config, const char *source, size_t n_overrides,
-                              const char *const *overrides) {
+/* The same for paths that start at the present folder: defaults, and overrides, which a person
+ * types. */
+static enum dqn_status make_paths_absolute_here(struct dqn_config *config) {
+    char folder[DQN_TEXT_MAX], here[DQN_TEXT_MAX];
+    if (getcwd(here, sizeof here) == NULL) {
+        return dqn_fail(DQN_ERR_CONFIG, "the present folder has no path: %s", strerror(errno));
+    }
+    memcpy(folder, config->folder, sizeof folder);
+    memset(config->folder, 0, sizeof config->folder);
+    memcpy(config->folder, here, strcmp(here, "/") == 0 ? 0 : strlen(here));
+    const enum dqn_status status = make_paths_absolute(config);
+    memcpy(config->folder, folder, sizeof folder);
+    return status;
+}
+
+static enum dqn_status apply_overrides(struct dqn_config *config, size_t n_overrides,
+                                       const char *const *overrides) {
     for (size_t i = 0; i < n_overrides; i++) {
         DQN_TRY(apply_override(config, overrides[i]));
     }
+    return make_paths_absolute_here(config);
+}
+
+/* What follows once the file's keys are in. */
+static enum dqn_status finish(struct dqn_config *config, const char *source, size_t n_overrides,
+                              const char *const *overrides) {
     DQN_TRY(make_paths_absolute(config));
+    DQN_TRY(apply_overrides(config, n_overrides, overrides));
     const enum dqn_status status = dqn_config_rules(config);
     return status == DQN_OK ? DQN_OK : dqn_fail_prefix(status, "%s", source);
 }
@@ -187,6 +209,7 @@ enum dqn_status dqn_config_parse(struct dqn_config *config, const char *source, 
                                  const char *text, size_t n_overrides,
                                  const char *const *overrides) {
     dqn_config_defaults(config);
+    DQN_TRY(make_paths_absolute_here(config));
     if (strlen(folder) >= sizeof config->folder) {
         return dqn_fail(DQN_ERR_CONFIG, "%s: its folder's path is too long", source);
     }
@@ -297,6 +320,7 @@ static enum dqn_status set_place(struct dqn_config *config, const char *path) {
 enum dqn_status dqn_config_load(struct dqn_config *config, const char *path, size_t n_overrides,
                                 const char *const *overrides) {
     dqn_config_defaults(config);
+    DQN_TRY(make_paths_absolute_here(config));
     if (path == NULL) {
         DQN_TRY(set_place(config, NULL));
         return finish(config, "config", n_overrides, overrides);

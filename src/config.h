@@ -85,7 +85,8 @@ void dqn_config_defaults(struct dqn_config *config);
 
 /* Defaults, then the YAML file, then overrides "section.key=value" in order, then the rules that
  * join several keys. Errors name file:line:column (or the override), the value, the limit, and for
- * unknown names the nearest valid one: DQN_ERR_CONFIG. */
+ * unknown names the nearest valid one: DQN_ERR_CONFIG. Relative paths start at the file's folder;
+ * those of overrides, which a person types, at the present folder. */
 enum dqn_status dqn_config_load(struct dqn_config *config, const char *path, size_t n_overrides,
                                 const char *const *overrides);
 

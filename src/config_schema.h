@@ -26,7 +26,8 @@
     X(INT, "device_index", device_index, "0", "[0, 63]", "", MAY, "which GPU")                     \
     X(INT, "threads", threads, "0", "[0, 1024]", "", MAY,                                          \
       "CPU threads; 0 = one a core; results do not depend on it")                                  \
-    X(TEXT, "output", output, "../checkpoints", "", "path", MAY, "folder that gets a folder a run")
+    X(TEXT, "output", output, "checkpoints", "", "path", MAY,                                      \
+      "folder that gets a folder a run; the default is in the present folder")
 
 #define DQN_CONFIG_ENV(X)                                                                          \
     X(CHOICE, "name", name, "trading", DQN_ENV_NAMES, "", REFUSED, "which environment")            \
@@ -92,12 +93,12 @@
 #define DQN_CONFIG_SYNTHETIC(X)                                                                    \
     X(CHOICE, "market", market, "realistic", "realistic|martingale|drift|ou|ou_shuffled", "",      \
       REFUSED, "which process")                                                                    \
-    X(INT, "bars", bars, "60000", "[1000, 1e8]", "bars", REFUSED, "length")                        \
-    X(INT, "bar_seconds", bar_seconds, "3600", "[1, 86400]", "s", REFUSED, "bar length")           \
+    X(INT, "bars", bars, "200000", "[1000, 1e8]", "bars", REFUSED, "length")                        \
+    X(INT, "bar_seconds", bar_seconds, "900", "[1, 86400]", "s", REFUSED, "bar length")           \
     X(INT, "seed", seed, "1", "[0, 9e18]", "", REFUSED, "seed of the prices alone")                \
     X(INT, "substeps", substeps, "64", "[1, 4096]", "a bar", REFUSED, "price path inside a bar")   \
     X(REAL, "price", price, "100", "(0, 1e9]", "money", REFUSED, "first price")                    \
-    X(REAL, "sigma", sigma, "0.01", "(0, 1]", "", REFUSED, "std of a bar's log return")            \
+    X(REAL, "sigma", sigma, "0.0015", "(0, 1]", "", REFUSED, "std of a bar's log return")            \
     X(REAL, "drift", drift, "0", "[-0.1, 0.1]", "", REFUSED, "drift market: mean log return")      \
     X(REAL, "gap_sigma", gap_sigma, "0", "[0, 1]", "sigma", REFUSED, "std of the opening gap")     \
     X(REAL, "ou_phi", ou_phi, "0.9", "[0, 1)", "", REFUSED, "ou: autoregression of the price")     \
