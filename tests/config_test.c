@@ -280,7 +280,8 @@ Test(config, a_good_file_sets_what_it_says_and_nothing_else) {
     dqn_config_defaults(&other);
     strcpy(other.folder, "/base");
     memset(other.run.output, 0, sizeof other.run.output);
-    strcpy(other.run.output, "/checkpoints");
+    cr_assert_not_null(getcwd(other.run.output, 900));
+    strcat(other.run.output, "/checkpoints");
     strcpy(other.run.name, "caf\xc3\xa9 -x");
     strcpy(other.data.symbol, "null");
     other.run.seed = 7;
