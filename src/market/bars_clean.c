@@ -77,7 +77,7 @@ static struct gaps gap_limits(int64_t bar_ns, const struct dqn_config_data *conf
 static enum dqn_status refuse_gap(const struct dqn_raw_rows *rows, size_t i, int64_t bar_ns) {
     char where[DQN_TEXT_MAX + 64], from[40], to[40];
     return dqn_fail(DQN_ERR_DATA,
-                    "%s1: a gap of %.6g bars from %s to %s UTC; give the bars in between, or set "
+                    "%s a gap of %.6g bars from %s to %s UTC; give the bars in between, or set "
                     "data.gaps to segment, keep or ffill",
                     dqn_raw_where(rows, i, where, sizeof(where)),
                     (double)(rows->time_ns[i] - rows->time_ns[i - 1]) / (double)bar_ns,

@@ -121,6 +121,12 @@ static enum dqn_status check_symbols(struct csv_reader *reader) {
     return DQN_OK;
 }
 
+/* A first stamp of 20000 to 79999 "seconds" is a day number of the years 1954 to 2119. */
+static bool is_day_number(const struct dqn_stamp *stamp) {
+    const int64_t second_ns = 1000000000;
+    return !stamp->local && stamp->ns >= 20000 * second_ns && stamp->ns < 80000 * second_ns;
+}
+
 static enum dqn_status read_stamp(struct csv_reader *reader, uint64_t line,
                                   struct dqn_raw_row *row) {
     const struct dqn_cell *const date = cell_of(reader, DQN_CSV_TIME);
@@ -130,9 +136,16 @@ static enum dqn_status read_stamp(struct csv_reader *reader, uint64_t line,
         dqn_stamp_parse(date->text, date->n, clock != NULL ? clock->text : NULL,
                         clock != NULL ? clock->n : 0, line, &reader->stamps, &stamp);
     if (problem != NULL) {
-        const bool in_clock = clock != NULL && (clock->n == 0 || strstr(problem, "time of day"));
+        struct dqn_stamp_style style = reader->stamps;
+        struct dqn_stamp date_only;
+        const bool in_clock = clock != NULL && dqn_stamp_parse(date->text, date->n, NULL, 0, line,
+                                                               &style, &date_only) == NULL;
         return bad_cell(reader, line, in_clock ? clock : date, in_clock ? "time of day" : "time",
                         problem, strchr(problem, ';') != NULL ? "" : "correct or remove the row");
+    }
+    if (!reader->first_row_read && is_day_number(&stamp)) {
+        return bad_cell(reader, line, date, "time", "looks like a spreadsheet's day number",
+                        "format the column as dates before saving as CSV");
     }
     row->time_ns = stamp.ns;
     row->origin = reader->file_bits | line | (stamp.local ? DQN_RAW_LOCAL : 0) |

@@ -130,11 +130,12 @@ static void place(struct dqn_csv_dialect *dialect, const char *name, size_t n, b
 static bool recognise_bare(struct dqn_csv_dialect *dialect, const struct dqn_cell *cells, size_t n,
                            bool json) {
     const struct shape shape = look(cells, n, dialect->separator);
-    if (n == 12 && shape.epoch_first && shape.numbers_from[0] >= 10 && is_stamp(&cells[6], NULL)) {
+    if (n == 12 && shape.epoch_first && shape.numbers_from[0] >= 10 && cells[6].n == cells[0].n &&
+        is_stamp(&cells[6], NULL)) {
         place(dialect, "Binance klines", n, false);
     } else if (n == 7 && shape.split_stamp && shape.numbers_from[1] >= 4) {
         place(dialect, "MetaTrader 4", n, true);
-    } else if (n == 7 && shape.epoch_first && shape.numbers_from[0] >= 5) {
+    } else if (n == 7 && shape.epoch_first && shape.numbers_from[0] == 6) {
         place(dialect, "Kraken OHLCVT", n, false);
     } else if (n == 6 && shape.stamp_first && shape.numbers_from[0] >= 4) {
         const char *const name = json                        ? "freqtrade JSON"
@@ -206,17 +207,17 @@ static enum dqn_status choose_ticker(struct dqn_csv_dialect *dialect, const char
                                      const struct dqn_line *line, const struct dqn_cell *ticker,
                                      size_t n, const char *wanted) {
     char list[512] = "";
-    bool several = false, found = false;
+    bool found = false;
     for (size_t i = 1; i < n; i++) {
-        several = several || (ticker[i].n > 0 && !dqn_cell_is(&ticker[i], ""));
         found = found || dqn_cell_is(&ticker[i], wanted);
         list_symbol(list, sizeof(list), &ticker[i]);
     }
-    several = strstr(list, ", ") != NULL;
+    const bool several = strstr(list, ", ") != NULL;
     if ((several || wanted[0] != 0) && !found) {
         return dqn_fail(DQN_ERR_DATA,
-                        "%s:%llu:1: the file has the symbols %s; set data.symbol to %s", path,
-                        (unsigned long long)line->number, list, several ? "one of them" : "it");
+                        "%s:%llu:1: the file has the symbol%s %s; set data.symbol to %s", path,
+                        (unsigned long long)line->number, several ? "s" : "", list,
+                        several ? "one of them" : "it");
     }
     snprintf(dialect->symbol, sizeof(dialect->symbol), "%.60s", several ? wanted : list);
     return DQN_OK;

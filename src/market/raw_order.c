@@ -47,10 +47,9 @@ static bool equal_values(const struct dqn_raw_rows *rows, size_t a, size_t b) {
 
 static enum dqn_status refuse_conflict(const struct dqn_raw_rows *rows, size_t kept, size_t i) {
     char where[WHERE_MAX], other[WHERE_MAX], text[40];
-    dqn_raw_where(rows, kept, other, sizeof(other));
-    other[strlen(other) - 1] = 0;
+    dqn_raw_place(rows, kept, other, sizeof(other));
     return dqn_fail(DQN_ERR_DATA,
-                    "%s1: the time %s UTC occurs again with other values than at %s; remove one, "
+                    "%s the time %s UTC occurs again with other values than at %s; remove one, "
                     "or set data.duplicates: keep_last",
                     dqn_raw_where(rows, i, where, sizeof(where)),
                     dqn_stamp_text(text, sizeof(text), rows->time_ns[i]), other);
@@ -86,7 +85,7 @@ static enum dqn_status drop_duplicates(struct dqn_raw_rows *rows,
 static enum dqn_status refuse_disorder(const struct dqn_raw_rows *rows, size_t i) {
     char where[WHERE_MAX], text[40], before[40];
     return dqn_fail(DQN_ERR_DATA,
-                    "%s1: the time %s UTC comes after %s in line %llu; rows must be in order of "
+                    "%s the time %s UTC comes after %s in line %llu; rows must be in order of "
                     "time (all newest first is read too)",
                     dqn_raw_where(rows, i, where, sizeof(where)),
                     dqn_stamp_text(text, sizeof(text), rows->time_ns[i]),

@@ -147,9 +147,16 @@ uint64_t dqn_raw_line(const struct dqn_raw_rows *rows, size_t i) {
     return rows->origin[i] & (((uint64_t)1 << DQN_RAW_FILE_SHIFT) - 1);
 }
 
-const char *dqn_raw_where(const struct dqn_raw_rows *rows, size_t i, char *text, size_t size) {
-    snprintf(text, size, "%s:%s%s%llu:", path_of(rows, i), rows->unit[0] ? " " : "", rows->unit,
+const char *dqn_raw_place(const struct dqn_raw_rows *rows, size_t i, char *text, size_t size) {
+    snprintf(text, size, "%s:%s%s%llu", path_of(rows, i), rows->unit[0] ? " " : "", rows->unit,
              (unsigned long long)dqn_raw_line(rows, i));
+    return text;
+}
+
+const char *dqn_raw_where(const struct dqn_raw_rows *rows, size_t i, char *text, size_t size) {
+    dqn_raw_place(rows, i, text, size);
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", rows->unit[0] ? ":" : ":1:");
     return text;
 }
 

@@ -50,7 +50,9 @@ enum dqn_status dqn_raw_append(struct dqn_raw_rows *rows, struct dqn_raw_rows *m
 void dqn_raw_copy(struct dqn_raw_rows *rows, size_t to, size_t from);
 /* The line (or row) number of row i in its file. */
 uint64_t dqn_raw_line(const struct dqn_raw_rows *rows, size_t i);
-/* "path:12:" or "path: row 12:" into a caller's buffer; returns it. */
+/* "path:12" or "path: row 12" into a caller's buffer; returns it. */
+const char *dqn_raw_place(const struct dqn_raw_rows *rows, size_t i, char *text, size_t size);
+/* The same as the beginning of a message: "path:12:1:" or "path: row 12:". */
 const char *dqn_raw_where(const struct dqn_raw_rows *rows, size_t i, char *text, size_t size);
 const char *dqn_raw_column_name(enum dqn_raw_column column);
 

@@ -19,7 +19,7 @@ static enum dqn_status settle_date_order(struct dqn_raw_rows *rows,
         }
         if (style->order == DQN_DATE_AUTO) {
             return dqn_fail(DQN_ERR_DATA,
-                            "%s1: the dates read day first and month first alike (%.10s or %.10s); "
+                            "%s the dates read day first and month first alike (%.10s or %.10s); "
                             "set data.date_order: dmy or mdy",
                             dqn_raw_where(rows, i, where, sizeof(where)),
                             dqn_stamp_text(a, sizeof(a), rows->time_ns[i]),
@@ -53,7 +53,7 @@ static enum dqn_status refuse_skipped(const struct dqn_raw_rows *rows, size_t i,
                                       const char *timezone) {
     char where[WHERE_MAX], text[40];
     return dqn_fail(DQN_ERR_DATA,
-                    "%s1: the local time %s does not exist in %s, where clocks were set forward; "
+                    "%s the local time %s does not exist in %s, where clocks were set forward; "
                     "set data.timezone to the zone of the stamps",
                     dqn_raw_where(rows, i, where, sizeof(where)),
                     dqn_stamp_text(text, sizeof(text), local), timezone);
@@ -63,7 +63,7 @@ static enum dqn_status refuse_twice(const struct dqn_raw_rows *rows, size_t i, s
                                     int64_t local, const char *timezone) {
     char where[WHERE_MAX], text[40];
     return dqn_fail(DQN_ERR_DATA,
-                    "%s1: the local time %s stands for two moments in %s, where clocks were set "
+                    "%s the local time %s stands for two moments in %s, where clocks were set "
                     "back, and line %llu has it too; give stamps in UTC or with an offset",
                     dqn_raw_where(rows, i, where, sizeof(where)),
                     dqn_stamp_text(text, sizeof(text), local), timezone,
