@@ -1,1 +1,293 @@
-extern int dqn_not_written_yet;
+/* How rows are drawn on the GPU: uniform, proportional to priority (tree or scan), or by rank; and
+ * the priorities that an update writes. Everything is integers, so no result depends on the order
+ * of threads. */
+#include "sampler_cuda.cuh"
+
+enum { SAMPLER_THREADS = 256, UPDATE_THREADS = 1024, UPDATED_BY_ONE_BLOCK = 4096 };
+
+static bool has_tree(const struct dqn_sampler *s) {
+    return s->spec.kind == DQN_REPLAY_PROPORTIONAL && s->spec.sums == DQN_SUMS_TREE;
+}
+
+/* ---- creation ---- */
+
+static enum dqn_status add_parts(struct dqn_sampler *s, struct dqn_arena *arena) {
+    const size_t k = s->spec.n_agents, b = s->spec.batch;
+    const struct dqn_device *device = s->device;
+    DQN_TRY(dqn_arena_add(arena, &s->mass, device, DQN_U64, 0, "sampler/mass", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &s->smallest, device, DQN_U64, 0, "sampler/smallest", 1, k));
+    DQN_TRY(dqn_arena_add(arena, &s->tickets, device, DQN_U32, DQN_BUFFER_SHARED, "sampler/tickets",
+                          1, k + 1));
+    if (s->spec.kind == DQN_REPLAY_UNIFORM) {
+        return DQN_OK;
+    }
+    DQN_TRY(dqn_arena_add(arena, &s->replaced, device, DQN_U32, 0, "sampler/replaced", 2, k, b));
+    if (s->spec.kind == DQN_REPLAY_RANK) {
+        return dqn_cuda_rank_add(s, arena);
+    }
+    return has_tree(s) ? dqn_cuda_tree_add(s, arena) : dqn_cuda_scan_add(s, arena);
+}
+
+static enum dqn_status create(const struct dqn_device *device, struct dqn_arena *arena,
+                              const struct dqn_sampler_spec *spec, struct dqn_sampler **out) {
+    void *memory = NULL;
+    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_sampler), "a sampler"));
+    struct dqn_sampler *s = (struct dqn_sampler *)memory;
+    s->spec = *spec;
+    s->device = device;
+    const enum dqn_status status = add_parts(s, arena);
+    if (status != DQN_OK) {
+        free(s);
+        return status;
+    }
+    *out = s;
+    return DQN_OK;
+}
+
+static void destroy(struct dqn_sampler *s) {
+    free(s);
+}
+
+static enum dqn_status prepare(struct dqn_sampler *s, struct dqn_queue *q) {
+    return s->spec.kind == DQN_REPLAY_RANK ? dqn_cuda_rank_prepare(s, q) : DQN_OK;
+}
+
+/* ---- draws ---- */
+
+struct uniform_find {
+    enum { LANES = 1 };
+
+    __device__ uint64_t total(const struct dqn_draw_args *a, size_t) const {
+        return a->ring->size;
+    }
+
+    __device__ size_t row(const struct dqn_draw_args *, size_t, uint64_t place,
+                          uint64_t *mass) const {
+        *mass = 1;
+        return place;
+    }
+};
+
+static enum dqn_status draw(struct dqn_queue *q, const struct dqn_draw_args *args) {
+    if (args->sampler->spec.kind == DQN_REPLAY_UNIFORM) {
+        return dqn_cuda_launch_draw(q, args, uniform_find(), false);
+    }
+    if (args->sampler->spec.kind == DQN_REPLAY_RANK) {
+        return dqn_cuda_rank_draw(q, args);
+    }
+    return has_tree(args->sampler) ? dqn_cuda_tree_draw(q, args) : dqn_cuda_scan_draw(q, args);
+}
+
+/* Grid: N / 256 up to 2048, x agents; block 256; no shared memory. Bound by memory. */
+static __global__ void k_find_minimum(struct dqn_draw_args a, size_t capacity, uint64_t *smallest) {
+    const size_t k = blockIdx.y, size = a.ring->size;
+    const float *priorities = a.priorities + k * capacity;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = dqn_grid_first(); i < size; i += dqn_grid_stride()) {
+        const uint64_t leaf = dqn_cuda_leaf(priorities[i]);
+        least = leaf > 0 && leaf < least ? leaf : least;
+    }
+    least = dqn_warp_min(least);
+    if (threadIdx.x % DQN_WARP == 0) {
+        atomicMin((unsigned long long *)&smallest[k], (unsigned long long)least);
+    }
+}
+
+enum dqn_status dqn_cuda_find_minimum(struct dqn_queue *q, const struct dqn_draw_args *args) {
+    const struct dqn_sampler *s = args->sampler;
+    const dim3 grid(dqn_cuda_blocks(s->spec.capacity, SAMPLER_THREADS, 2048),
+                    (unsigned)s->spec.n_agents);
+    DQN_CUDA(cudaMemsetAsync(s->smallest->data, 0xff, s->smallest->bytes, dqn_cuda_stream(q)));
+    k_find_minimum<<<grid, SAMPLER_THREADS, 0, dqn_cuda_stream(q)>>>(*args, s->spec.capacity,
+                                                                     (uint64_t *)s->smallest->data);
+    DQN_LAUNCHED(k_find_minimum);
+    return DQN_OK;
+}
+
+/* Grid: B / 256 x agents; block 256; no shared memory. Bound by arithmetic. */
+static __global__ void k_weigh_rows(struct dqn_draw_args a, size_t n, const uint64_t *mass,
+                                    const uint64_t *smallest) {
+    const size_t k = blockIdx.y, b = dqn_grid_first();
+    if (b < n) {
+        const double beta = dqn_schedule_beta(&a.agents[k], a.counters[k].updates);
+        a.weight[k * n + b] = dqn_cuda_weight(smallest[k], mass[k * n + b], beta);
+    }
+}
+
+enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_args *args) {
+    const struct dqn_sampler *s = args->sampler;
+    const size_t n = s->spec.batch;
+    const dim3 grid((unsigned)((n + SAMPLER_THREADS - 1) / SAMPLER_THREADS),
+                    (unsigned)s->spec.n_agents);
+    k_weigh_rows<<<grid, SAMPLER_THREADS, 0, dqn_cuda_stream(q)>>>(
+        *args, n, (const uint64_t *)s->mass->data, (const uint64_t *)s->smallest->data);
+    DQN_LAUNCHED(k_weigh_rows);
+    return DQN_OK;
+}
+
+/* ---- priorities ---- */
+
+/* An update of an agent in three parts, each over the whole batch before the next one begins. A row
+ * may be there several times: the larger value stays.
+ *  1. every row's priority becomes 0; the one thread that takes a row's old value out owns it;
+ *  2. the new values come in by maximum: bits of positive floats are in the order of their values;
+ *  3. the owner adds the difference of the leaves to the sums above, modulo 2^64. */
+enum { TAKE_OLD = 1, PUT_NEW = 2, ADD_DIFFERENCE = 4, WHOLE_UPDATE = 7 };
+
+struct update_state {
+    struct dqn_tree_shape shape;
+    uint64_t *sums; /* [K, stride] */
+    uint32_t *replaced;
+    size_t capacity;
+};
+
+static __device__ void take_old(const struct dqn_priority_args *a, const struct update_state *state,
+                                size_t k) {
+    uint32_t *column = (uint32_t *)a->priorities + k * state->capacity;
+    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
+        const size_t at = k * a->batch + b;
+        state->replaced[at] = atomicExch(&column[a->index[at]], 0u);
+    }
+}
+
+static __device__ void put_new(const struct dqn_priority_args *a, const struct update_state *state,
+                               size_t k) {
+    uint32_t *column = (uint32_t *)a->priorities + k * state->capacity;
+    uint32_t n_nan = 0, n_inf = 0, seen = 0;
+    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
+        const size_t at = k * a->batch + b;
+        const struct dqn_priority priority = dqn_priority_of_td(&a->agents[k], a->td[at]);
+        const uint32_t bits = dqn_float_bits(priority.value);
+        n_nan += priority.kind == DQN_PRIORITY_NAN;
+        n_inf += priority.kind == DQN_PRIORITY_INF;
+        seen = priority.kind == DQN_PRIORITY_FINITE && bits > seen ? bits : seen;
+        atomicMax(&column[a->index[at]], bits);
+    }
+    n_nan = dqn_warp_sum(n_nan);
+    n_inf = dqn_warp_sum(n_inf);
+    seen = dqn_warp_max(seen);
+    if (threadIdx.x % DQN_WARP != 0) {
+        return;
+    }
+    if (n_nan > 0) {
+        atomicAdd((unsigned long long *)&a->counters[k].priority_nan, (unsigned long long)n_nan);
+    }
+    if (n_inf > 0) {
+        atomicAdd((unsigned long long *)&a->counters[k].priority_inf, (unsigned long long)n_inf);
+    }
+    if (seen > 0) {
+        atomicMax((uint32_t *)&a->priority_seen[k], seen);
+    }
+}
+
+static __device__ void add_difference(const struct dqn_priority_args *a,
+                                      const struct update_state *state, size_t k) {
+    const float *column = a->priorities + k * state->capacity;
+    uint64_t *own = state->sums + k * state->shape.stride;
+    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
+        const size_t at = k * a->batch + b;
+        const uint32_t old = state->replaced[at];
+        if (old == 0) {
+            continue;
+        }
+        size_t node = (size_t)a->index[at];
+        const uint64_t leaf = dqn_cuda_leaf(__ldcg(&column[node]));
+        const uint64_t difference = leaf - dqn_cuda_leaf(dqn_float_from_bits(old));
+        for (int level = 0; level < state->shape.n_levels && difference != 0; level++) {
+            node /= DQN_TREE_FAN;
+            atomicAdd((unsigned long long *)&own[state->shape.first[level] + node],
+                      (unsigned long long)difference);
+        }
+    }
+}
+
+/* Grid: 1 x agents for all three parts, B / 1024 x agents for a single one; block up to 1024, of
+ * whole warps; no shared memory. Bound by the latency of scattered atomics. */
+template <int PARTS>
+static __global__ void k_update_rows(struct dqn_priority_args a, struct update_state state) {
+    const size_t k = blockIdx.y;
+    if (a.ok[k] == 0 || a.ring->size == 0) {
+        return;
+    }
+    if (PARTS & TAKE_OLD) {
+        take_old(&a, &state, k);
+    }
+    if (PARTS == WHOLE_UPDATE) {
+        __syncthreads();
+    }
+    if (PARTS & PUT_NEW) {
+        put_new(&a, &state, k);
+    }
+    if (PARTS == WHOLE_UPDATE) {
+        __syncthreads();
+    }
+    if ((PARTS & ADD_DIFFERENCE) && state.shape.n_levels > 0) {
+        add_difference(&a, &state, k);
+    }
+}
+
+template <int PARTS>
+static enum dqn_status launch_update(struct dqn_queue *q, const struct dqn_priority_args *args,
+                                     const struct update_state *state) {
+    const size_t warps = (args->batch + DQN_WARP - 1) / DQN_WARP * DQN_WARP;
+    const unsigned limit = UPDATE_THREADS, threads = warps < limit ? (unsigned)warps : limit;
+    const unsigned blocks =
+        PARTS == WHOLE_UPDATE ? 1 : dqn_cuda_blocks(args->batch, UPDATE_THREADS);
+    const dim3 grid(blocks, (unsigned)args->sampler->spec.n_agents);
+    k_update_rows<PARTS><<<grid, threads, 0, dqn_cuda_stream(q)>>>(*args, *state);
+    DQN_LAUNCHED(k_update_rows);
+    return DQN_OK;
+}
+
+static enum dqn_status update(struct dqn_queue *q, const struct dqn_priority_args *args) {
+    const struct dqn_sampler *s = args->sampler;
+    if (s->spec.kind == DQN_REPLAY_UNIFORM || args->batch == 0) {
+        return DQN_OK;
+    }
+    if (args->batch > s->spec.batch) {
+        return dqn_fail(DQN_ERR_STATE, "an update of %zu rows; the sampler was made for %zu",
+                        args->batch, s->spec.batch);
+    }
+    struct update_state state;
+    state.shape = s->shape;
+    state.sums = has_tree(s) ? (uint64_t *)s->sums->data : NULL;
+    state.replaced = (uint32_t *)s->replaced->data;
+    state.capacity = s->spec.capacity;
+    if (args->batch <= UPDATED_BY_ONE_BLOCK) {
+        return launch_update<WHOLE_UPDATE>(q, args, &state);
+    }
+    DQN_TRY(launch_update<TAKE_OLD>(q, args, &state));
+    DQN_TRY(launch_update<PUT_NEW>(q, args, &state));
+    return launch_update<ADD_DIFFERENCE>(q, args, &state);
+}
+
+/* ---- new rows ---- */
+
+/* Grid 1, block 1. */
+static __global__ void k_move_ring(struct dqn_ring *ring, uint64_t count, uint64_t capacity) {
+    ring->cursor = (ring->cursor + count) % capacity;
+    ring->size = ring->size + count < capacity ? ring->size + count : capacity;
+}
+
+static enum dqn_status inserted(struct dqn_queue *q, const struct dqn_inserted_args *args) {
+    if (args->count == 0) {
+        return DQN_OK;
+    }
+    if (has_tree(args->sampler)) {
+        return dqn_cuda_tree_inserted(q, args);
+    }
+    k_move_ring<<<1, 1, 0, dqn_cuda_stream(q)>>>(args->ring, args->count,
+                                                 args->sampler->spec.capacity);
+    DQN_LAUNCHED(k_move_ring);
+    return DQN_OK;
+}
+
+static enum dqn_status rebuild(struct dqn_queue *q, const struct dqn_rebuild_args *args) {
+    if (args->sampler->spec.kind == DQN_REPLAY_RANK) {
+        return dqn_cuda_rank_rebuild(q, args);
+    }
+    return has_tree(args->sampler) ? dqn_cuda_tree_rebuild(q, args) : DQN_OK;
+}
+
+extern "C" const struct dqn_sampler_ops dqn_cuda_sampler_ops = {create, destroy,  prepare, draw,
+                                                                update, inserted, rebuild};
