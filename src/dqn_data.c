@@ -1,1 +1,228 @@
-int main(void) { return 1; }
+/* dqn-data: looks at market data, checks that features do not see the future, converts files to
+ * HDF5, writes synthetic markets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "market/bars_write.h"
+#include "market/features_check.h"
+#include "market/timezone.h"
+#include "versions.h"
+
+static const struct dqn_cli_option options[] = {
+    {"--config", "FILE", "take data, synthetic and fill settings from a configuration"},
+    {"--set", "KEY=VALUE", "change a setting, such as data.timezone=EST; may be repeated"},
+    {"--parts", "N", "check: random prefixes and suffixes; default 20"},
+    {"--quiet", NULL, "print warnings and errors only"},
+    {"--version", NULL, "print the versions of program and libraries, then stop"},
+    {"--help", NULL, "print this text, then stop"},
+};
+
+static const struct dqn_cli_spec spec = {
+    .program = "dqn-data",
+    .usage = "describe|check|convert|synth ...",
+    .about =
+        "  describe FILE...         load market data and say what was found\n"
+        "  check FILE               compute features on parts of the data: they must not depend "
+        "on\n"
+        "                           what comes later, nor on where the file began\n"
+        "  convert FILE... OUT.h5   write the loaded bars as HDF5 (several files are joined)\n"
+        "  synth MARKET OUT.csv     write a synthetic market: realistic, martingale, drift, ou or\n"
+        "                           ou_shuffled; OUT.h5 for HDF5, - for the standard output\n"
+        "Files: CSV in many layouts, gzip, JSON rows, HDF5; see docs/market-data.md. Without "
+        "FILE,\n"
+        "describe and check take data.file, or the synthetic market.",
+    .options = options,
+    .n_options = DQN_COUNT_OF(options),
+    .max_arguments = 200};
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* The configuration, with data.file set to the files given. */
+static enum dqn_status load_config(struct dqn_config *config, const struct dqn_cli *cli,
+                                   size_t first_file, size_t n_files) {
+    const char *overrides[DQN_CLI_MAX];
+    const char *const path = dqn_cli_value(cli, "--config");
+    const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
+    if (path != NULL) {
+        DQN_TRY(dqn_config_load(config, path, n, overrides));
+    } else {
+        DQN_TRY(dqn_config_parse(config, "defaults", ".", "seed: 1\n", n, overrides));
+    }
+    if (n_files == 0) {
+        return DQN_OK;
+    }
+    if (n_files > DQN_LIST_MAX) {
+        return dqn_fail(DQN_ERR_CONFIG, "%zu files; %d are the limit, use a pattern such as *.csv",
+                        n_files, DQN_LIST_MAX);
+    }
+    config->data.file.n = n_files;
+    for (size_t i = 0; i < n_files; i++) {
+        const char *const file = cli->argument[first_file + i];
+        char *const absolute = realpath(file, NULL);
+        const char *const name = absolute != NULL ? absolute : file;
+        const int used = snprintf(config->data.file.v[i], DQN_TEXT_MAX, "%s", name);
+        free(absolute);
+        if (used < 0 || used >= DQN_TEXT_MAX) {
+            return dqn_fail(DQN_ERR_CONFIG, "%s: the path is longer than %d characters", file,
+                            DQN_TEXT_MAX - 1);
+        }
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_describe(const struct dqn_cli *cli, struct dqn_config *config) {
+    struct dqn_bars bars;
+    DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 1));
+    DQN_TRY(dqn_bars_load(&bars, config, false));
+    dqn_bars_free(&bars);
+    return DQN_OK;
+}
+
+static enum dqn_status compare_parts(struct dqn_features_check *check, const struct dqn_bars *bars,
+                                     const struct dqn_config *config, size_t parts) {
+    const struct dqn_config_fill *const fill = &config->fill;
+    struct dqn_zone *zone = NULL;
+    DQN_TRY(dqn_zone_create(&zone, config->data.timezone));
+    const struct dqn_feature_options look = {.taker = fill->taker_bps * 1e-4,
+                                             .half_spread = fill->half_spread_bps * 1e-4,
+                                             .slip = fill->slip_bps * 1e-4,
+                                             .slip_vol = fill->slip_vol,
+                                             .cost_scale = fill->cost_scale,
+                                             .zone = zone};
+    const enum dqn_status status = dqn_features_check(check, bars, &look, dqn_features_compute,
+                                                      parts, (uint64_t)config->run.seed);
+    dqn_zone_destroy(zone);
+    return status;
+}
+
+static enum dqn_status check_bars(const struct dqn_bars *bars, const struct dqn_config *config,
+                                  size_t parts) {
+    struct dqn_features_check check;
+    size_t failed = 0;
+    DQN_TRY(compare_parts(&check, bars, config, parts));
+    printf("%-18s %14s %14s\n", "feature", "later bars cut", "earlier cut");
+    for (size_t f = 0; f < DQN_MARKET_FEATURES; f++) {
+        printf("%-18s %14.3g %14.3g\n", dqn_feature_name(f), check.prefix[f], check.suffix[f]);
+    }
+    if (!dqn_features_check_passes(&check, &failed)) {
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "feature %s differs by %g when later bars are cut off (0 is allowed) and by "
+            "%g when earlier ones are (below %g is allowed)",
+            dqn_feature_name(failed), check.prefix[failed], check.suffix[failed],
+            DQN_FEATURES_CHECK_LATE);
+    }
+    printf("passed: %zu prefixes, %zu suffixes\n", check.n_prefixes, check.n_suffixes);
+    return DQN_OK;
+}
+
+static enum dqn_status run_check(const struct dqn_cli *cli, struct dqn_config *config) {
+    const char *const parts_text = dqn_cli_value(cli, "--parts");
+    struct dqn_bars bars;
+    char *end = NULL;
+    const long parts = parts_text != NULL ? strtol(parts_text, &end, 10) : 20;
+    if (parts < 1 || parts > 100000 || (end != NULL && *end != 0)) {
+        return dqn_fail(DQN_ERR_CONFIG, "--parts %s is not a number from 1 to 100000", parts_text);
+    }
+    DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 1));
+    DQN_TRY(dqn_bars_load(&bars, config, false));
+    const enum dqn_status status = check_bars(&bars, config, (size_t)parts);
+    dqn_bars_free(&bars);
+    return status;
+}
+
+static enum dqn_status write_bars(const struct dqn_bars *bars, const char *path,
+                                  const struct dqn_config *config) {
+    const bool hdf5 = ends_with(path, ".h5") || ends_with(path, ".hdf5");
+    return hdf5 ? dqn_bars_write_hdf5(bars, path, &config->data) : dqn_bars_write_csv(bars, path);
+}
+
+static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config *config) {
+    struct dqn_bars bars;
+    if (cli->n_arguments < 3) {
+        return dqn_fail(DQN_ERR_CONFIG, "convert needs FILE and OUT.h5; see dqn-data --help");
+    }
+    const char *const out = cli->argument[cli->n_arguments - 1];
+    if (!ends_with(out, ".h5") && !ends_with(out, ".hdf5")) {
+        return dqn_fail(DQN_ERR_CONFIG, "%s: the output's name must end in .h5", out);
+    }
+    DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 2));
+    DQN_TRY(dqn_bars_load(&bars, config, false));
+    const enum dqn_status status = dqn_bars_write_hdf5(&bars, out, &config->data);
+    dqn_bars_free(&bars);
+    return status;
+}
+
+static enum dqn_status run_synth(const struct dqn_cli *cli, struct dqn_config *config) {
+    struct dqn_bars bars;
+    if (cli->n_arguments != 3) {
+        return dqn_fail(DQN_ERR_CONFIG, "synth needs MARKET and OUT.csv; see dqn-data --help");
+    }
+    DQN_TRY(load_config(config, cli, 0, 0));
+    const char *const wanted = cli->argument[1];
+    int market = -1;
+    for (int i = DQN_MARKET_REALISTIC; i <= DQN_MARKET_OU_SHUFFLED; i++) {
+        market = strcmp(dqn_config_choice("synthetic.market", i), wanted) == 0 ? i : market;
+    }
+    if (market < 0) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "synth %s: the markets are realistic, martingale, drift, ou, ou_shuffled",
+                        wanted);
+    }
+    config->synthetic.market = market;
+    config->data.file.n = 0;
+    DQN_TRY(dqn_bars_load(&bars, config, false));
+    const enum dqn_status status = write_bars(&bars, cli->argument[2], config);
+    dqn_bars_free(&bars);
+    return status;
+}
+
+static enum dqn_status run(const struct dqn_cli *cli) {
+    static const struct {
+        const char *name;
+        enum dqn_status (*run)(const struct dqn_cli *cli, struct dqn_config *config);
+    } commands[] = {{"describe", run_describe},
+                    {"check", run_check},
+                    {"convert", run_convert},
+                    {"synth", run_synth}};
+    void *memory = NULL;
+    const char *const name = cli->n_arguments > 0 ? cli->argument[0] : "";
+    for (size_t i = 0; i < DQN_COUNT_OF(commands); i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_config), "configuration"));
+            const enum dqn_status status = commands[i].run(cli, memory);
+            free(memory);
+            return status;
+        }
+    }
+    return dqn_fail(DQN_ERR_CONFIG,
+                    "%s%s%s: give describe, check, convert or synth; see dqn-data --help",
+                    name[0] != 0 ? "\"" : "", name[0] != 0 ? name : "no command",
+                    name[0] != 0 ? "\" is no command" : "");
+}
+
+int main(int argc, char **argv) {
+    struct dqn_cli cli;
+    enum dqn_status status = dqn_cli_parse(&cli, &spec, argc, argv);
+    if (status == DQN_OK && dqn_cli_has(&cli, "--help")) {
+        dqn_cli_help(&spec, stdout);
+        return 0;
+    }
+    if (status == DQN_OK && dqn_cli_has(&cli, "--version")) {
+        dqn_versions_print(stdout);
+        return 0;
+    }
+    if (status == DQN_OK) {
+        dqn_log_set_quiet(dqn_cli_has(&cli, "--quiet"));
+        status = run(&cli);
+    }
+    if (status != DQN_OK) {
+        fprintf(stderr, "dqn-data: %s\n", dqn_error_text());
+    }
+    return dqn_status_exit_code(status);
+}

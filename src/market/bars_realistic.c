@@ -13,7 +13,7 @@
 
 #include "synthetic_path.h"
 
-static const double volatility_phi = 0.99; /* an hour's persistence: half-life about 3 days */
+static const double volatility_phi = 0.99; /* from bar to bar: half-life 69 bars */
 static const double volatility_std = 0.35;
 static const int64_t start_s = 1420408800; /* Sunday 2015-01-04 22:00:00 UTC */
 static const int64_t day_s = 86400;
