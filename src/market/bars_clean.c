@@ -94,6 +94,18 @@ static size_t n_filled(const struct dqn_raw_rows *rows, size_t i, const struct g
     return (size_t)((step - 1) / gaps->bar_ns);
 }
 
+/* Many more bars than rows mean that the median distance is not the bars' length. */
+static enum dqn_status check_filled(const struct dqn_raw_rows *rows, size_t filled,
+                                    int64_t bar_ns) {
+    if (filled <= 100000 + 10 * rows->n) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_DATA,
+                    "%s: data.gaps: ffill would add %zu bars of %.9g s to %zu rows, more than ten "
+                    "times as many; set data.gaps to segment or keep",
+                    rows->paths[0], filled, (double)bar_ns / 1e9, rows->n);
+}
+
 /* Counts gaps and segments; *filled is the number of bars that ffill adds. */
 static enum dqn_status count_gaps(struct dqn_raw_rows *rows, const struct gaps *gaps,
                                   const struct dqn_config_data *config, size_t *n_segments,
@@ -112,7 +124,7 @@ static enum dqn_status count_gaps(struct dqn_raw_rows *rows, const struct gaps *
         *n_segments += step > gaps->segment_ns;
         *filled += config->gaps == DQN_GAPS_FFILL ? n_filled(rows, i, gaps) : 0;
     }
-    return DQN_OK;
+    return check_filled(rows, *filled, gaps->bar_ns);
 }
 
 /* The rows' arrays become the bars'. */
