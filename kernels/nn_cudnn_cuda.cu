@@ -26,8 +26,8 @@ struct dqn_nn_cudnn {
 bool dqn_cudnn_version(char *text, size_t size) {
     const size_t version = cudnnGetVersion();
     snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
-    /* The one in use may be newer than the header, within a major version of cuDNN and of CUDA. */
-    return version / 10000 == CUDNN_MAJOR && version >= CUDNN_VERSION &&
+    /* What is used here is in every version of this major one; CUDA's must agree as well. */
+    return version / 10000 == CUDNN_MAJOR &&
            cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000;
 }
 
