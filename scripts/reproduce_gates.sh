@@ -49,18 +49,17 @@ start() {
   done
 }
 
-plain_ou=(--set synthetic.market=martingale --set env.sizing=equity --set env.ruin_fraction=0.5
-  --set fill.fixed_cost=-1 --set reward.kind=log_return --set synthetic.sigma=0.01)
+# The two markets without anything to earn: usual sizing, costs and reward.
+nothing=(--set env.sizing=equity --set env.ruin_fraction=0.5 --set fill.fixed_cost=-1
+  --set reward.kind=log_return --set learner.lr_end=0 --set synthetic.sigma=0.0015)
 run_task() {
   case $1 in
     cartpole | acrobot | mountain-car) start "$1" "configs/$1.yaml" ;;
     ou-oracle) start "$1" configs/trading-ou.yaml --set env.observation=oracle ;;
     ou-features) start "$1" configs/trading-ou.yaml --set train.env_steps=3000000 \
       --set train.epoch_steps=100000 ;;
-    martingale) start "$1" configs/trading-ou.yaml "${plain_ou[@]}" \
-      --set train.env_steps=500000 --set synthetic.bars=60000 ;;
-    shuffled) start "$1" configs/trading-ou.yaml --set synthetic.market=ou_shuffled \
-      --set train.env_steps=500000 --set synthetic.bars=60000 ;;
+    martingale) start "$1" configs/trading-ou.yaml --set synthetic.market=martingale "${nothing[@]}" ;;
+    shuffled) start "$1" configs/trading-ou.yaml --set synthetic.market=ou_shuffled "${nothing[@]}" ;;
     per-uniform)
       for task in cartpole acrobot mountain-car; do
         start "uniform-$task" "configs/$task.yaml" --set replay.kind=uniform

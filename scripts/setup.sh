@@ -1,7 +1,8 @@
 # Sourced by scripts/train and scripts/test: installs what is missing, configures and builds.
 # shellcheck shell=bash
 
-# Debian/Ubuntu packages of everything that is built.
+# Debian/Ubuntu packages of everything that is built. Used by the scripts that source this file.
+# shellcheck disable=SC2034
 dqn_packages=(build-essential cmake ninja-build pkg-config libyaml-dev libhdf5-dev libopenblas-dev
   zlib1g-dev libssl-dev)
 
@@ -41,6 +42,11 @@ dqn_name_missing() {
   done
   [ ${#missing[@]} -eq 0 ] ||
     echo "This is no Debian or Ubuntu; please install: ${missing[*]} (and HDF5's C library)." >&2
+}
+
+# Whether a GPU is at hand; its own architecture is then the one to build for.
+dqn_has_gpu() {
+  command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU
 }
 
 # dqn_build FOLDER [CMAKE_OPTION...]: configures and builds. CUDA is used where nvcc is found.
