@@ -1,0 +1,324 @@
+/* What the GPU draws, judged by statistics and by exact reference sums, up to 1e8 rows. Which rows
+ * equal words give is judged by cuda_replay_parity_test. */
+#include "cuda_replay_fixture.h"
+
+enum { LARGE_BATCH = 1000000, LARGE_BATCHES = 10 };
+
+struct kind {
+    const char *name;
+    int kind, sums;
+};
+
+static const struct kind kinds[] = {
+    {"uniform", DQN_REPLAY_UNIFORM, DQN_SUMS_TREE},
+    {"tree", DQN_REPLAY_PROPORTIONAL, DQN_SUMS_TREE},
+    {"scan", DQN_REPLAY_PROPORTIONAL, DQN_SUMS_SCAN},
+    {"rank", DQN_REPLAY_RANK, DQN_SUMS_TREE},
+};
+
+static struct dqn_sampler_spec make_spec(const struct kind *kind, size_t capacity, size_t batch,
+                                         bool stratified) {
+    return (struct dqn_sampler_spec){.kind = kind->kind,
+                                     .n_agents = 1,
+                                     .capacity = capacity,
+                                     .batch = batch,
+                                     .stratified = stratified,
+                                     .weight_norm = DQN_WEIGHT_NORM_BATCH,
+                                     .rank_interval = 1,
+                                     .alpha = 0.6,
+                                     .sums = kind->sums};
+}
+
+/* ---- exact probabilities, by other means ---- */
+
+struct ranked_row {
+    float priority;
+    size_t row;
+};
+
+static int by_rank(const void *a, const void *b) {
+    const struct ranked_row *x = a, *y = b;
+    if (x->priority != y->priority) {
+        return x->priority > y->priority ? -1 : 1;
+    }
+    return x->row < y->row ? -1 : 1;
+}
+
+/* Probability of each of n rows; the caller frees it. */
+static double *probabilities(const struct kind *kind, const float *priorities, size_t n) {
+    double *p = malloc(n * sizeof *p), total = 0;
+    struct ranked_row *rows = malloc(n * sizeof *rows);
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (struct ranked_row){priorities[i], i};
+        p[i] = kind->kind == DQN_REPLAY_UNIFORM ? 1 : nearbyint((double)priorities[i] * 1048576);
+    }
+    if (kind->kind == DQN_REPLAY_RANK) {
+        qsort(rows, n, sizeof *rows, by_rank);
+        for (size_t r = 0; r < n; r++) {
+            p[rows[r].row] = pow((double)r + 1, -0.6);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        total += p[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        p[i] /= total;
+    }
+    free(rows);
+    return p;
+}
+
+/* Draws n_batches and adds each row drawn to counts [size]; a row beyond them fails. */
+static void count_draws(const struct store *s, size_t n_batches, uint64_t *counts, size_t size) {
+    for (size_t i = 0; i < n_batches; i++) {
+        OK(store_draw(s, s->side->q, false));
+        int64_t *index = store_get(s, s->index);
+        size_t b = 0;
+        while (b < s->spec.batch && index[b] >= 0 && (uint64_t)index[b] < size) {
+            counts[index[b++]]++;
+        }
+        cr_assert_eq(b, s->spec.batch, "row %lld of %zu filled ones",
+                     b < s->spec.batch ? (long long)index[b] : -1, size);
+        free(index);
+    }
+}
+
+/* Pearson's statistic as a normal deviate (Wilson and Hilferty 1931). Neighbouring rows are put
+ * together until 10 draws are expected. */
+static double chi_square_deviate(const uint64_t *counts, const double *p, size_t n, double draws) {
+    double chi = 0, cells = 0, expected = 0, seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        expected += p[i] * draws;
+        seen += (double)counts[i];
+        if (expected >= 10) {
+            chi += (seen - expected) * (seen - expected) / expected;
+            cells++;
+            expected = seen = 0;
+        }
+    }
+    const double df = cells - 1, spread = 2 / (9 * df);
+    return (cbrt(chi / df) - (1 - spread)) / sqrt(spread);
+}
+
+static float *random_priorities(size_t capacity, size_t size) {
+    float *priorities = calloc(capacity, sizeof *priorities);
+    for (size_t i = 0; i < size; i++) {
+        const double u = hash_unit(60, i);
+        priorities[i] = (float)(1e-3 + 8 * u * u * u * u);
+    }
+    return priorities;
+}
+
+static void distribution_case(struct pair *pair, const struct kind *kind, size_t capacity,
+                              size_t size, size_t batch, size_t n_batches) {
+    struct store s;
+    const struct dqn_sampler_spec spec = make_spec(kind, capacity, batch, false);
+    float *priorities = random_priorities(capacity, size);
+    double *p = probabilities(kind, priorities, size);
+    uint64_t *counts = calloc(size, sizeof *counts);
+    store_open(&s, &pair->side[GPU], &spec, 1, 1);
+    store_load(&s, priorities, size);
+    count_draws(&s, n_batches, counts, size);
+    const double draws = (double)batch * (double)n_batches;
+    const double z = chi_square_deviate(counts, p, size, draws);
+    cr_log_warn("%s, %zu of %zu rows, %g draws: chi-square deviate %.2f", kind->name, size,
+                capacity, draws, z);
+    /* one in 30000 either way for a true sampler; the seeds are fixed */
+    cr_assert(fabs(z) < 4, "%s, %zu rows, %g draws: deviate %g", kind->name, size, draws, z);
+    store_close(&s);
+    free(priorities);
+    free(p);
+    free(counts);
+}
+
+/* Each row of a stratified batch comes as often as expected, to less than 2: the strata that lie
+ * inside its stretch give one draw each, the two at its ends may. */
+static void strata_case(struct pair *pair, const struct kind *kind, size_t batch) {
+    enum { ROWS = 1000 };
+    struct store s;
+    const struct dqn_sampler_spec spec = make_spec(kind, ROWS, batch, true);
+    float *priorities = random_priorities(ROWS, ROWS);
+    double *p = probabilities(kind, priorities, ROWS), worst = 0;
+    store_open(&s, &pair->side[GPU], &spec, 1, 1);
+    store_load(&s, priorities, ROWS);
+    for (int round = 0; round < 3; round++) {
+        uint64_t counts[ROWS] = {0};
+        count_draws(&s, 1, counts, ROWS);
+        for (size_t i = 0; i < ROWS && kind->kind != DQN_REPLAY_RANK; i++) {
+            worst = worse(worst, fabs((double)counts[i] - p[i] * (double)batch));
+        }
+    }
+    cr_assert(worst <= 2, "%s: a row came %g times more or less often than expected", kind->name,
+              worst);
+    store_close(&s);
+    free(priorities);
+    free(p);
+}
+
+Test(cuda_sampler, distribution) {
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        distribution_case(&pair, &kinds[i], 1000, 900, 10000, 1);
+        distribution_case(&pair, &kinds[i], 1000, 900, LARGE_BATCH, LARGE_BATCHES);
+        distribution_case(&pair, &kinds[i], 1000003, 1000003, LARGE_BATCH, LARGE_BATCHES);
+        strata_case(&pair, &kinds[i], 4096);
+    }
+    pair_close(&pair);
+}
+
+/* ---- both backends ---- */
+
+/* Largest distance of the two empirical distributions over the rows. */
+static double kolmogorov_smirnov(const uint64_t *a, const uint64_t *b, size_t n, double draws) {
+    double sum_a = 0, sum_b = 0, distance = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum_a += (double)a[i];
+        sum_b += (double)b[i];
+        distance = worse(distance, fabs(sum_a - sum_b) / draws);
+    }
+    return distance;
+}
+
+/* Ten thousand draws each, by different seeds. The bound is what two samples of one distribution
+ * exceed once in 1000 times: 1.95 sqrt(2 / n) (Smirnov 1948). */
+Test(cuda_sampler, both_backends_draw_alike) {
+    enum { ROWS = 5000, DRAWS = 10000 };
+    struct pair pair;
+    float *priorities = random_priorities(ROWS, ROWS);
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        const struct dqn_sampler_spec spec = make_spec(&kinds[i], ROWS, DRAWS, false);
+        uint64_t counts[SIDES][ROWS] = {{0}};
+        for (int side = 0; side < SIDES; side++) {
+            struct store s;
+            store_open(&s, &pair.side[side], &spec, 1, 1);
+            store_agents(&s, 500 + (uint64_t)side);
+            store_load(&s, priorities, ROWS);
+            count_draws(&s, 1, counts[side], ROWS);
+            store_close(&s);
+        }
+        const double distance = kolmogorov_smirnov(counts[CPU], counts[GPU], ROWS, DRAWS);
+        cr_log_warn("%s: Kolmogorov-Smirnov distance %.4f", kinds[i].name, distance);
+        cr_assert(distance < 1.95 * sqrt(2.0 / DRAWS), "%s: distance %g", kinds[i].name, distance);
+        cr_assert(distance > 0, "%s: different seeds gave the same draws", kinds[i].name);
+    }
+    pair_close(&pair);
+    free(priorities);
+}
+
+/* Rows of the smallest priority beside rows of the largest, four fifths of the ring unfilled; then
+ * the ring filled by inserts of many sizes. */
+Test(cuda_sampler, unfilled_rows_are_never_drawn) {
+    enum { ROWS = 500, FILLED = 100 };
+    struct pair pair;
+    float priorities[ROWS] = {0};
+    uint64_t counts[ROWS] = {0};
+    for (size_t i = 0; i < FILLED; i++) {
+        priorities[i] = hash_word(70, i) % 2 == 0 ? 1e-6f : 4095.0f;
+    }
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        const struct dqn_sampler_spec spec = make_spec(&kinds[i], ROWS, LARGE_BATCH, i % 2 == 0);
+        struct store s;
+        store_open(&s, &pair.side[GPU], &spec, 1, ROWS);
+        store_load(&s, priorities, FILLED);
+        count_draws(&s, LARGE_BATCHES, counts, FILLED);
+        for (size_t filled = FILLED + 1; filled < ROWS; filled += 79) {
+            OK(store_insert(&s, s.side->q, filled == FILLED + 1 ? 1 : 79));
+            count_draws(&s, 1, counts, filled);
+        }
+        store_close(&s);
+    }
+    pair_close(&pair);
+}
+
+/* ---- a hundred million rows ---- */
+
+enum { HUGE_ROWS = 100000000, THOUSANDTHS = 1000 };
+
+/* Inclusive sums of the leaves of the store's priorities. */
+static void reference_sums(const struct store *s, uint64_t *sums) {
+    float *priorities = store_get(s, s->priorities);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < HUGE_ROWS; i++) {
+        sum += priorities[i] > 0.0f ? dqn_priority_leaf(priorities[i]) : 0;
+        sums[i] = sum;
+    }
+    free(priorities);
+}
+
+/* The first row whose sum exceeds the place. */
+static size_t reference_row(const uint64_t *sums, uint64_t place) {
+    size_t low = 0, high = HUGE_ROWS - 1;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (sums[middle] > place) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* One draw from each thousandth of the mass: the row that the exact sums name. The target is
+ * computed with 128-bit arithmetic of its own. */
+static void check_thousandths(const struct store *s, const uint64_t *sums, uint64_t sequence,
+                              const char *what) {
+    __extension__ typedef unsigned __int128 wide;
+    const uint64_t total = sums[HUGE_ROWS - 1];
+    uint64_t words[THOUSANDTHS];
+    for (size_t b = 0; b < THOUSANDTHS; b++) {
+        words[b] = hash_word(sequence, b);
+    }
+    words[0] = 0;
+    words[THOUSANDTHS - 1] = UINT64_MAX;
+    store_put(s, s->words, words, sizeof words);
+    OK(store_draw(s, s->side->q, true));
+    int64_t *index = store_get(s, s->index);
+    for (size_t b = 0; b < THOUSANDTHS; b++) {
+        const uint64_t low = (uint64_t)((wide)total * b / THOUSANDTHS);
+        const uint64_t high = (uint64_t)((wide)total * (b + 1) / THOUSANDTHS);
+        const uint64_t place = low + (uint64_t)(((wide)words[b] * (high - low)) >> 64);
+        const size_t row = reference_row(sums, place);
+        cr_assert_eq((uint64_t)index[b], row, "%s: thousandth %zu gave row %lld, not %zu", what, b,
+                     (long long)index[b], row);
+    }
+    free(index);
+}
+
+/* TD errors of the rows just drawn. */
+static void update_huge(const struct store *s) {
+    float td[THOUSANDTHS];
+    for (size_t b = 0; b < THOUSANDTHS; b++) {
+        td[b] = (float)(100 * hash_unit(80, b));
+    }
+    store_put(s, s->td, td, sizeof td);
+    OK(store_update(s, s->side->q));
+}
+
+/* Needs about 5 GB on the device and 2 GB on the host. */
+Test(cuda_sampler, a_hundred_million_rows) {
+    static const size_t missing = 1000, most = 4096; /* the second insert goes round the end */
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    float *priorities = random_priorities(HUGE_ROWS, HUGE_ROWS - missing);
+    uint64_t *sums = malloc(HUGE_ROWS * sizeof *sums);
+    for (size_t i = 1; i <= 2; i++) {
+        const struct dqn_sampler_spec spec = make_spec(&kinds[i], HUGE_ROWS, THOUSANDTHS, true);
+        struct store s;
+        store_open(&s, &pair.side[GPU], &spec, 1, most);
+        store_load(&s, priorities, HUGE_ROWS - missing);
+        reference_sums(&s, sums);
+        check_thousandths(&s, sums, 81, kinds[i].name);
+        update_huge(&s);
+        OK(store_insert(&s, s.side->q, most));
+        reference_sums(&s, sums);
+        check_thousandths(&s, sums, 82, kinds[i].name);
+        store_close(&s);
+    }
+    free(priorities);
+    free(sums);
+    pair_close(&pair);
+}
