@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "market/bars_write.h"
@@ -63,10 +64,10 @@ static enum dqn_status load_config(struct dqn_config *config, const struct dqn_c
     config->data.file.n = n_files;
     for (size_t i = 0; i < n_files; i++) {
         const char *const file = cli->argument[first_file + i];
-        char *const absolute = realpath(file, NULL);
-        const char *const name = absolute != NULL ? absolute : file;
-        const int used = snprintf(config->data.file.v[i], DQN_TEXT_MAX, "%s", name);
-        free(absolute);
+        char folder[DQN_TEXT_MAX];
+        const bool relative = file[0] != '/' && getcwd(folder, sizeof(folder)) != NULL;
+        const int used = snprintf(config->data.file.v[i], DQN_TEXT_MAX, "%s%s%s",
+                                  relative ? folder : "", relative ? "/" : "", file);
         if (used < 0 || used >= DQN_TEXT_MAX) {
             return dqn_fail(DQN_ERR_CONFIG, "%s: the path is longer than %d characters", file,
                             DQN_TEXT_MAX - 1);

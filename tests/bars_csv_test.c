@@ -316,6 +316,15 @@ Test(bars_csv, named_pipe) {
     dqn_bars_free(&bars);
 }
 
+Test(bars_csv, volumes_of_zero_only_are_no_volumes) {
+    struct dqn_bars bars;
+    cr_assert_eq(load_text(&bars, "20240304 010500;1;1;1;1;0\n20240304 010600;2;2;2;2;0\n", "", ""),
+                 DQN_OK, "%s", dqn_error_text());
+    cr_assert_null(bars.volume);
+    cr_assert(bars.info.volume_unused);
+    dqn_bars_free(&bars);
+}
+
 /* Two rows are enough; segments of one bar may stand alone. */
 Test(bars_csv, two_rows) {
     struct dqn_bars bars;

@@ -100,6 +100,9 @@ static void print_repairs(const struct dqn_bars_info *info) {
         dqn_info("data: the spread column is left out; set data.point to the price of one of its "
                  "units (such as 0.00001) to use it");
     }
+    if (info->volume_unused) {
+        dqn_info("data: every volume is 0, so the data counts as having none");
+    }
     if (info->last_left_out) {
         dqn_info("data: the last bar left out by data.open_ended");
     }

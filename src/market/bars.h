@@ -22,6 +22,7 @@ struct dqn_bars_info {
     bool reversed;         /* the file was newest first */
     bool spread_unused;    /* a spread column left out for want of data.point */
     bool last_left_out;    /* by data.open_ended */
+    bool volume_unused;    /* a volume column of zeros only: the data has no volume */
 };
 
 struct dqn_bars {

@@ -39,6 +39,18 @@ static void adjust(struct dqn_raw_rows *rows) {
     dqn_raw_drop(rows, DQN_RAW_ADJUSTED);
 }
 
+/* Some sources write 0 where they do not know the volume. With it no order could ever be filled. */
+static void drop_empty_volume(struct dqn_raw_rows *rows) {
+    const double *const volume = rows->column[DQN_RAW_VOLUME];
+    for (size_t i = 0; i < rows->n; i++) {
+        if (volume[i] != 0.0) {
+            return;
+        }
+    }
+    dqn_raw_drop(rows, DQN_RAW_VOLUME);
+    rows->info.volume_unused = true;
+}
+
 static int compare_times(const void *a, const void *b) {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : (x > y ? 1 : 0);
@@ -233,6 +245,9 @@ enum dqn_status dqn_bars_from_rows(struct dqn_bars *out, struct dqn_raw_rows *ro
     DQN_TRY(check_count(rows, config));
     if (rows->column[DQN_RAW_ADJUSTED] != NULL) {
         adjust(rows);
+    }
+    if (rows->column[DQN_RAW_VOLUME] != NULL) {
+        drop_empty_volume(rows);
     }
     DQN_TRY(median_step(rows, &bar_ns));
     const struct gaps gaps = gap_limits(bar_ns, config);
