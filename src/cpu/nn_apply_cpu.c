@@ -17,7 +17,7 @@ struct apply_context {
 };
 
 /* In double: no float32 gradient overflows it. Eight sums side by side, joined in fixed order. */
-static double sum_squares(const float *g, size_t n) {
+DQN_CPU_VECTOR static double sum_squares(const float *g, size_t n) {
     enum { LANES = 8 };
     double lane[LANES] = {0};
     const size_t whole = n / LANES * LANES;
@@ -52,16 +52,17 @@ static void decide(const struct apply_context *c, size_t k) {
     args->ok[k] = c->step[k].apply;
 }
 
-static void move(const struct dqn_adam_step *at, size_t n, const float *DQN_RESTRICT g,
-                 float *DQN_RESTRICT m, float *DQN_RESTRICT v, float *DQN_RESTRICT p) {
+DQN_CPU_VECTOR static void move(const struct dqn_adam_step *at, size_t n,
+                                const float *DQN_RESTRICT g, float *DQN_RESTRICT m,
+                                float *DQN_RESTRICT v, float *DQN_RESTRICT p) {
     const struct dqn_adam_step step = *at;
     for (size_t i = 0; i < n; i++) {
         dqn_adam_element(&step, g[i], &m[i], &v[i], &p[i]);
     }
 }
 
-static void follow(const struct dqn_adam_step *at, size_t n, const float *DQN_RESTRICT p,
-                   float *DQN_RESTRICT target) {
+DQN_CPU_VECTOR static void follow(const struct dqn_adam_step *at, size_t n,
+                                  const float *DQN_RESTRICT p, float *DQN_RESTRICT target) {
     const struct dqn_adam_step step = *at;
     for (size_t i = 0; i < n; i++) {
         target[i] = dqn_adam_target(&step, target[i], p[i]);

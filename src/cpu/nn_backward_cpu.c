@@ -51,8 +51,8 @@ static void q_to_head(const struct dqn_net *net, const float *dq, float *dz, siz
         d[i] *= function(from[i]);                                                                 \
     }
 
-static void multiply_slope(enum dqn_activation activation, float *DQN_RESTRICT d,
-                           const float *DQN_RESTRICT from, size_t n) {
+DQN_CPU_VECTOR static void multiply_slope(enum dqn_activation activation, float *DQN_RESTRICT d,
+                                          const float *DQN_RESTRICT from, size_t n) {
     switch (activation) {
     case DQN_RELU:
         SLOPE(dqn_slope_relu)
@@ -71,6 +71,42 @@ static void multiply_slope(enum dqn_activation activation, float *DQN_RESTRICT d
     }
 }
 
+/* y += a x, n elements. */
+DQN_CPU_VECTOR static void add_scaled(float *DQN_RESTRICT y, float a, const float *DQN_RESTRICT x,
+                                      size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        y[i] += a * x[i];
+    }
+}
+
+/* The last layer's dz has one nonzero element a row, at the action taken, unless the head is
+ * dueling; so its products go over the nonzero elements (any dz is right, a full one slow). dx
+ * [rows, in_ld] = dz W. */
+static void multiply_sparse(const struct dqn_layer *layer, const float *w, const float *dz,
+                            float *dx, size_t rows) {
+    memset(dx, 0, rows * layer->in_ld * sizeof *dx);
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t a = 0; a < layer->out; a++) {
+            const float d = dz[r * layer->out_ld + a];
+            if (d != 0.0f) {
+                add_scaled(dx + r * layer->in_ld, d, w + a * layer->in_ld, layer->in_ld);
+            }
+        }
+    }
+}
+
+/* dx [rows, in_ld] = dz [rows, out_ld] W. */
+static void multiply_dense(const struct dqn_layer *layer, const float *w, const float *dz,
+                           float *dx, size_t rows) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, (int)layer->in_ld,
+                (int)layer->out_ld, 1.0f, dz, (int)layer->out_ld, w, (int)layer->in_ld, 0.0f, dx,
+                (int)layer->in_ld);
+}
+
+static bool is_sparse(const struct dqn_net *net, size_t l) {
+    return l + 1 == net->n_layers && !net->dueling;
+}
+
 static void dz_task(void *context, size_t i) {
     const struct backward_context *c = context;
     const struct dqn_backward_args *args = c->args;
@@ -87,9 +123,12 @@ static void dz_task(void *context, size_t i) {
         const struct dqn_layer *layer = &net->layer[l], *below = &net->layer[l - 1];
         const size_t from = below->activation == DQN_SILU ? below->preact : below->output;
         float *dx = dz_of(c, l - 1, row); /* [rows, in_ld] */
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, (int)layer->in_ld,
-                    (int)layer->out_ld, 1.0f, dz_of(c, l, row), (int)layer->out_ld,
-                    params + layer->weight, (int)layer->in_ld, 0.0f, dx, (int)layer->in_ld);
+        const float *w = params + layer->weight;
+        if (is_sparse(net, l)) {
+            multiply_sparse(layer, w, dz_of(c, l, row), dx, rows);
+        } else {
+            multiply_dense(layer, w, dz_of(c, l, row), dx, rows);
+        }
         multiply_slope(below->activation, dx, args->acts + total * from + row * below->out_ld,
                        rows * below->out_ld);
     }
@@ -100,8 +139,8 @@ static void dz_task(void *context, size_t i) {
 enum { SUM_ROWS = 64 }; /* rows added up before they join the total: keeps float sums accurate */
 
 /* db[c] (+)= sum of column c of dz [batch, ld], for `width` columns. */
-static void sum_columns(float *DQN_RESTRICT db, const float *dz, size_t batch, size_t ld,
-                        size_t width, bool accumulate) {
+DQN_CPU_VECTOR static void sum_columns(float *DQN_RESTRICT db, const float *dz, size_t batch,
+                                       size_t ld, size_t width, bool accumulate) {
     enum { COLUMNS = 64 };
     for (size_t c0 = 0; c0 < width; c0 += COLUMNS) {
         const size_t n = dqn_cpu_min(COLUMNS, width - c0);
@@ -125,6 +164,22 @@ static void sum_columns(float *DQN_RESTRICT db, const float *dz, size_t batch, s
     }
 }
 
+/* dW [rows, in_ld] (+)= dz^T x over the nonzero elements of dz, in the order of the batch. */
+static void add_outer_sparse(const struct dqn_layer *layer, const float *dz, const float *x,
+                             float *dw, size_t rows, size_t batch, bool accumulate) {
+    if (!accumulate) {
+        memset(dw, 0, rows * layer->in_ld * sizeof *dw);
+    }
+    for (size_t b = 0; b < batch; b++) {
+        for (size_t o = 0; o < rows; o++) {
+            const float d = dz[b * layer->out_ld + o];
+            if (d != 0.0f) {
+                add_scaled(dw + o * layer->in_ld, d, x + b * layer->in_ld, layer->in_ld);
+            }
+        }
+    }
+}
+
 /* Rows [first, first + rows) of one layer: dW = dz^T x, db = column sums of dz. */
 static void weight_block(const struct backward_context *c, size_t k, size_t l, size_t first,
                          size_t rows) {
@@ -136,10 +191,14 @@ static void weight_block(const struct backward_context *c, size_t k, size_t l, s
                             : args->acts + total * net->layer[l - 1].output + row * layer->in_ld;
     const float *dz = dz_of(c, l, row) + first;
     float *grads = args->grads + k * net->n_params;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)rows, (int)layer->in_ld,
-                (int)args->batch, 1.0f, dz, (int)layer->out_ld, x, (int)layer->in_ld,
-                args->accumulate ? 1.0f : 0.0f, grads + layer->weight + first * layer->in_ld,
-                (int)layer->in_ld);
+    float *dw = grads + layer->weight + first * layer->in_ld;
+    if (is_sparse(net, l)) {
+        add_outer_sparse(layer, dz, x, dw, rows, args->batch, args->accumulate);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)rows, (int)layer->in_ld,
+                    (int)args->batch, 1.0f, dz, (int)layer->out_ld, x, (int)layer->in_ld,
+                    args->accumulate ? 1.0f : 0.0f, dw, (int)layer->in_ld);
+    }
     sum_columns(grads + layer->bias + first, dz, args->batch, layer->out_ld, rows,
                 args->accumulate);
 }

@@ -4,6 +4,16 @@
 
 #include "cpu.h"
 
+/* In front of a function with long loops: compiled for several instruction sets, of which the
+ * loader takes the best that the machine has. No version contracts or reorders, so all give equal
+ * bits. Sanitizers are not ready when the loader asks, so they get the plain version. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&       \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define DQN_CPU_VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define DQN_CPU_VECTOR
+#endif
+
 /* Multiply-adds that make a task worth handing to another thread: about 20 us of one core. */
 enum { DQN_CPU_TASK_MACS = 1 << 20 };
 /* Rows below which a product spends its time on packing the weights. */

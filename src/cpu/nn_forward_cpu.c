@@ -60,8 +60,8 @@ enum dqn_status dqn_cpu_init(struct dqn_queue *q, const struct dqn_init_args *ar
         }                                                                                          \
     }
 
-static void activate(enum dqn_activation activation, float *y, const float *DQN_RESTRICT b,
-                     size_t rows, size_t ld) {
+DQN_CPU_VECTOR static void activate(enum dqn_activation activation, float *y,
+                                    const float *DQN_RESTRICT b, size_t rows, size_t ld) {
     switch (activation) {
     case DQN_RELU:
         ACTIVATE(dqn_act_relu)
@@ -80,8 +80,8 @@ static void activate(enum dqn_activation activation, float *y, const float *DQN_
     }
 }
 
-static void activate_silu(float *DQN_RESTRICT y, float *DQN_RESTRICT z, const float *b, size_t rows,
-                          size_t ld) {
+DQN_CPU_VECTOR static void activate_silu(float *DQN_RESTRICT y, float *DQN_RESTRICT z,
+                                         const float *b, size_t rows, size_t ld) {
     for (size_t r = 0; r < rows; r++) {
         for (size_t c = 0; c < ld; c++) {
             const float value = z[r * ld + c] + b[c];

@@ -7,6 +7,38 @@
 #include "../shared/td.h"
 #include "nn_cpu.h"
 
+/* dqn_td_argmax for rows of many values: the largest in lanes side by side, then its first place.
+ */
+static size_t greedy(const float *q, size_t n) {
+    enum { LANES = 16 };
+    float lane[LANES];
+    for (size_t j = 0; j < LANES; j++) {
+        lane[j] = -INFINITY;
+    }
+    const size_t whole = n / LANES * LANES;
+    for (size_t a = 0; a < whole; a += LANES) {
+        for (size_t j = 0; j < LANES; j++) {
+            lane[j] = q[a + j] > lane[j] ? q[a + j] : lane[j];
+        }
+    }
+    for (size_t j = 0; j < n - whole; j++) {
+        lane[j] = q[whole + j] > lane[j] ? q[whole + j] : lane[j];
+    }
+    for (size_t width = LANES / 2; width > 0; width /= 2) {
+        for (size_t j = 0; j < width; j++) {
+            lane[j] = lane[j + width] > lane[j] ? lane[j + width] : lane[j];
+        }
+    }
+    if (lane[0] == -INFINITY) { /* nothing above it: -infinities and NaN */
+        return dqn_td_argmax(q, n);
+    }
+    size_t a = 0;
+    while (q[a] != lane[0]) {
+        a++;
+    }
+    return a;
+}
+
 /* ---- td ---- */
 
 /* Q_target(s', a*) of one row. */
@@ -14,7 +46,7 @@ static float next_value(const struct dqn_td_args *args, size_t row) {
     const float *target = args->q_next_target + row * args->actions_ld;
     const float *chooser =
         args->q_next_online == NULL ? target : args->q_next_online + row * args->actions_ld;
-    return target[dqn_td_argmax(chooser, args->actions)];
+    return target[greedy(chooser, args->actions)];
 }
 
 /* One row: td and dq out, its part of the sums into `sums`. */
@@ -34,7 +66,7 @@ static void td_row(const struct dqn_td_args *args, double delta, size_t row,
     dq[action] = -args->grad_scale * weight * dqn_td_slope(td, delta);
     sums->loss += (double)weight * dqn_td_loss(td, delta);
     sums->q_mean += (double)value;
-    sums->q_max += (double)q[dqn_td_argmax(q, args->actions)];
+    sums->q_max += (double)q[greedy(q, args->actions)];
     sums->td_abs += fabs((double)td);
     sums->td_abs_max = fmax(sums->td_abs_max, fabs((double)td));
     sums->weight_min = fmin(sums->weight_min, (double)weight);
@@ -88,7 +120,7 @@ static uint32_t act_lane(const struct dqn_act_args *args, size_t k, size_t lane,
         return (uint32_t)dqn_rng_below(dqn_rng_u64(block, 1), args->actions);
     }
     const float *q = args->q + (k * args->lanes + lane) * args->actions_ld;
-    return (uint32_t)dqn_td_argmax(q, args->actions);
+    return (uint32_t)greedy(q, args->actions);
 }
 
 static void act_task(void *context, size_t i) {
