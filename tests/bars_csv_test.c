@@ -112,6 +112,52 @@ Test(bars_csv, notes_of_the_loader) {
     dqn_bars_free(&bars);
 }
 
+/* Two files as one series. */
+static enum dqn_status load_two(struct dqn_bars *bars, const char *a, const char *b) {
+    char folder[] = "/tmp/dqn-bars-XXXXXX", path[2][64], pattern[64];
+    const char *const texts[2] = {a, b};
+    cr_assert_not_null(mkdtemp(folder));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s/%zu.csv", folder, i + 1);
+        FILE *const file = fopen(path[i], "w");
+        cr_assert(file != NULL && fputs(texts[i], file) >= 0 && fclose(file) == 0);
+    }
+    snprintf(pattern, sizeof(pattern), "%s/*.csv", folder);
+    const enum dqn_status status = load_bars(bars, pattern, "", "", "");
+    unlink(path[0]);
+    unlink(path[1]);
+    rmdir(folder);
+    return status;
+}
+
+Test(bars_csv, files_joined_in_time) {
+    struct dqn_bars bars;
+    const char *const early = "time,open,high,low,close\n1700000000,1,1,1,1\n1700000120,3,3,3,3\n";
+    const char *const late = "time,open,high,low,close\n1700000180,4,4,4,4\n1700000060,2,2,2,2\n";
+    cr_assert_eq(load_two(&bars, late, early), DQN_OK, "%s", dqn_error_text());
+    cr_assert_eq(bars.n, 4u);
+    for (size_t i = 0; i < 4; i++) {
+        cr_assert_eq(bars.close[i], (double)(i + 1));
+        cr_assert_eq(bars.time_ns[i], (INT64_C(1700000000) + 60 * (int64_t)i) * 1000000000);
+    }
+    dqn_bars_free(&bars);
+    cr_assert_eq(load_two(&bars, early, "time,open,high,low,close\n1700000120,9,9,9,9\n"),
+                 DQN_ERR_DATA);
+    cr_assert_not_null(strstr(dqn_error_text(),
+                              "/2.csv:2:1: the time 2023-11-14T22:15:20 UTC occurs "
+                              "again with other values than at /tmp/"),
+                       "%s", dqn_error_text());
+    cr_assert_not_null(strstr(dqn_error_text(), "/1.csv:3; remove one"));
+    cr_assert_eq(load_two(&bars, early, "time,open,high,low,close,volume\n1700000180,9,9,9,9,5\n"),
+                 DQN_ERR_DATA);
+    cr_assert_not_null(strstr(dqn_error_text(), "/2.csv: the file has a volume column, but"));
+    cr_assert_eq(load_two(&bars, "symbol,time,open,high,low,close\nA,1700000000,1,1,1,1\n",
+                          "symbol,time,open,high,low,close\nB,1700000060,1,1,1,1\n"),
+                 DQN_ERR_DATA);
+    cr_assert_not_null(
+        strstr(dqn_error_text(), "/2.csv: the symbol is B, but A in the files before"));
+}
+
 /* Seven points of 0.01 at a close of 102.75: half of 0.07 / 102.75. */
 Test(bars_csv, spread_in_points) {
     struct dqn_bars bars;
@@ -245,6 +291,16 @@ Test(bars_csv, local_time_over_clock_changes) {
     cr_assert_eq(bars.time_ns[0], INT64_C(1710052200) * 1000000000); /* 06:30 UTC */
     cr_assert_eq(bars.time_ns[1], INT64_C(1710055800) * 1000000000); /* 07:30 UTC */
     cr_assert_eq(bars.info.n_gaps, 0u);
+    dqn_bars_free(&bars);
+    /* a lone stamp in the hour that occurs twice is the first */
+    cr_assert_eq(load_text(&bars,
+                           "time,open,high,low,close\n2024-11-03 01:30,1,1,1,1\n"
+                           "2024-11-03 02:30,2,2,2,2\n",
+                           "data.timezone=America/New_York", ""),
+                 DQN_OK, "%s", dqn_error_text());
+    cr_assert_eq(bars.time_ns[0], INT64_C(1730611800) * 1000000000); /* 05:30 UTC */
+    cr_assert_eq(bars.time_ns[1], INT64_C(1730619000) * 1000000000); /* 07:30 UTC */
+    cr_assert_eq(bars.info.n_first_of_two, 1u);
     dqn_bars_free(&bars);
     /* offsets in the stamps need no zone, also in the repeated hour */
     const char *const autumn = "time,open,high,low,close\n2024-11-03 00:30:00-04:00,1,1,1,1\n"

@@ -171,11 +171,10 @@ static void name_header(struct dqn_csv_dialect *dialect, const struct dqn_line *
                         const struct dqn_cell *cells, size_t n) {
     static const struct {
         const char *column, *name;
-    } marks[] = {{"rtype", "Databento CSV"},         {"unix", "CryptoDataDownload"},
-                 {"opentime", "Binance klines"},     {"adjclose", "Yahoo"},
-                 {"tradecount", "Alpaca"},           {"per", "MetaStock ASCII"},
-                 {"tickvol", "MetaTrader 5"},        {"spread", "MetaTrader 5"},
-                 {"timestamputc", "CSV with header"}};
+    } marks[] = {{"rtype", "Databento CSV"},     {"unix", "CryptoDataDownload"},
+                 {"opentime", "Binance klines"}, {"adjclose", "Yahoo"},
+                 {"tradecount", "Alpaca"},       {"per", "MetaStock ASCII"},
+                 {"tickvol", "MetaTrader 5"},    {"spread", "MetaTrader 5"}};
     snprintf(dialect->name, sizeof(dialect->name), "CSV with header");
     for (size_t k = 0; k < DQN_COUNT_OF(marks); k++) {
         for (size_t i = 0; i < n; i++) {
