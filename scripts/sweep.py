@@ -10,6 +10,7 @@ packages optuna, pyyaml and matplotlib.
 """
 import argparse
 import csv
+import ctypes
 import fcntl
 import json
 import math
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 
+PR_SET_PDEATHSIG = 1
 STOP_GRACE_S = 60  # a trial saves and ends within this after SIGTERM, else it is killed
 EXIT_REASONS = {
     1: "internal error", 2: "configuration refused", 3: "market data", 4: "device", 5: "disk",
@@ -107,6 +109,11 @@ def as_text(value):
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def end_with_the_sweep():
+    """In a trial's process: SIGTERM when the sweep dies, however it dies (Linux)."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def newest_checkpoint(folder):
     """Whether a trial's folder holds something to go on from."""
     return any(folder.glob("*/epoch-*.h5"))
@@ -130,7 +137,8 @@ class Running:
             log.write("$ " + " ".join(command) + "\n")
             log.flush()
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                            start_new_session=True)
+                                            start_new_session=True,
+                                            preexec_fn=end_with_the_sweep)
 
     def signal(self, which):
         try:
@@ -169,8 +177,10 @@ class Sweep:
         self.lock()
         self.study = optuna.create_study(
             study_name="sweep", storage=f"sqlite:///{self.output}/study.db", load_if_exists=True,
-            direction=spec["direction"],
-            sampler=optuna.samplers.TPESampler(seed=spec["seed"], constant_liar=True))
+            direction=spec["direction"])
+        # The sampler's state is not stored: a sweep that goes on must not draw the same again.
+        self.study.sampler = optuna.samplers.TPESampler(
+            seed=spec["seed"] + len(self.study.trials), constant_liar=True)
         self.check_same_space()
         self.running, self.stopping = [], False
 
@@ -203,7 +213,9 @@ class Sweep:
         if retry_failed:
             orphans += [t for t in self.states("FAIL") if not t.user_attrs.get("retried")]
         for old in orphans:
-            retries = old.user_attrs.get("retries", 0)
+            # An end that was asked for is no fault of the trial and counts as no retry.
+            stopped = (self.output / "results" / f"{old.number:04d}.json").exists()
+            retries = old.user_attrs.get("retries", 0) - stopped
             storage, trial_id = self.study._storage, old._trial_id
             if old.state == self.optuna.trial.TrialState.RUNNING:
                 self.study.tell(old.number, state=self.optuna.trial.TrialState.FAIL)
@@ -263,8 +275,9 @@ class Sweep:
             self.study.tell(run.trial, value)
         else:
             self.study.tell(run.trial, state=self.optuna.trial.TrialState.FAIL)
-        shown = f"{value:.6g}" if value is not None else reason
-        print(f"trial {run.trial.number:4d} {status:6s} {shown}  {run.trial.params}", flush=True)
+        outcome = f"{value:.6g}" if value is not None else reason
+        params = ", ".join(f"{n} = {shown(v)}" for n, v in run.trial.params.items())
+        print(f"trial {run.trial.number:4d} {status:6s} {outcome}  {params}", flush=True)
 
     def reap(self):
         for run in list(self.running):
@@ -349,10 +362,15 @@ def report(sweep):
     print(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " + "  ".join(names))
     for r in rows:
         value = "" if r["value"] is None else f"{r['value']:.6g}"
-        params = "  ".join(f"{r['params'].get(n, '')!s:>{len(n)}.12}" for n in names)
+        params = "  ".join(f"{shown(r['params'].get(n)):>{len(n)}}" for n in names)
         print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}")
     plot(sweep, [r for r in rows if r["value"] is not None], names)
     print(f"\n{sweep.output}/results.csv and sweep.png hold the same")
+
+
+def shown(value):
+    """A value in six digits for the table; results.csv has all of them."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def plot(sweep, rows, names):
