@@ -70,3 +70,27 @@ Test(ou_optimum, refuses_what_has_no_answer) {
     cr_expect_eq(dqn_ou_threshold(&explosive, &b), DQN_ERR_CONFIG);
     cr_expect_eq(dqn_ou_threshold(&undiscounted, &b), DQN_ERR_CONFIG);
 }
+
+static double best_policy(void *context, double x, double exposure_before) {
+    return dqn_ou_exposure(*(const double *)context, x, exposure_before);
+}
+
+static double always_long(void *context, double x, double exposure_before) {
+    (void)context;
+    (void)x;
+    (void)exposure_before;
+    return 1.0;
+}
+
+Test(ou_optimum, judges_a_policy_by_its_thresholds_and_signs) {
+    double b = 0.46, other = 0.9, own = 0.0, agreement = 0.0;
+    dqn_ou_judge(b, best_policy, &b, &own, &agreement);
+    cr_expect(fabs(own - b) <= 0.01 && agreement == 1.0, "%g %g", own, agreement);
+    dqn_ou_judge(b, best_policy, &other, &own, &agreement);
+    cr_expect(fabs(own - other) <= 0.01, "%g", own);
+    /* Of |x| <= 3, without 0.36..0.56: wrong between 0.56 and 0.9 on each side, for the two holders
+     * of another sign than the best one. */
+    cr_expect(fabs(agreement - (1.0 - 2.0 / 3.0 * 0.34 / 2.8)) <= 0.01, "%g", agreement);
+    dqn_ou_judge(b, always_long, NULL, &own, &agreement);
+    cr_expect(agreement > 0.4 && agreement < 0.6, "%g", agreement);
+}

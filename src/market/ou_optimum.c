@@ -120,3 +120,42 @@ double dqn_ou_exposure(double threshold, double x, double exposure_before) {
     }
     return x > threshold ? -1.0 : exposure_before;
 }
+
+/* ---- another policy beside it ------------------------------------------------------------------
+ */
+
+enum { JUDGE_POINTS = 601 };
+static const double judge_reach = 3.0;
+
+static double judge_x(int i) {
+    return judge_reach * (2.0 * i / (JUDGE_POINTS - 1) - 1.0);
+}
+
+static int sign_of(double x) {
+    return (x > 0.25) - (x < -0.25);
+}
+
+void dqn_ou_judge(double threshold, dqn_ou_policy policy, void *context, double *own,
+                  double *agreement) {
+    double turns_short = judge_reach, turns_long = -judge_reach;
+    int compared = 0, equal = 0;
+    for (int i = 0; i < JUDGE_POINTS; i++) {
+        const double x = judge_x(i), mirrored = -x;
+        if (x > 0.0 && turns_short == judge_reach && sign_of(policy(context, x, 1.0)) < 0) {
+            turns_short = x;
+        }
+        if (x > 0.0 && turns_long == -judge_reach && sign_of(policy(context, mirrored, -1.0)) > 0) {
+            turns_long = mirrored;
+        }
+        for (double held = -1.0; held <= 1.0; held += 1.0) {
+            if (fabs(fabs(x) - threshold) <= 0.1) {
+                continue;
+            }
+            const double best = dqn_ou_exposure(threshold, x, held);
+            compared++;
+            equal += sign_of(policy(context, x, held)) == sign_of(best);
+        }
+    }
+    *own = 0.5 * (turns_short - turns_long);
+    *agreement = (double)equal / (double)compared;
+}

@@ -24,4 +24,16 @@ enum dqn_status dqn_ou_threshold(const struct dqn_ou_problem *problem, double *t
 /* The threshold policy's exposure at x. */
 double dqn_ou_exposure(double threshold, double x, double exposure_before);
 
+/* Exposure that a policy which sees the hidden state asks for at x, holding `exposure_before`. */
+typedef double (*dqn_ou_policy)(void *context, double x, double exposure_before);
+
+/* How close a policy is to the threshold policy, on a grid over +-3 stationary stds.
+ *   threshold  of the best policy
+ *   own        out: mean of the policy's own two thresholds, where a holder of +1 first turns
+ *              short going up and a holder of -1 first turns long going down
+ *   agreement  out: share of the grid, outside +-0.1 of +-threshold, where both ask for the same
+ *              sign of exposure, over holders of -1, 0 and +1 */
+void dqn_ou_judge(double threshold, dqn_ou_policy policy, void *context, double *own,
+                  double *agreement);
+
 #endif

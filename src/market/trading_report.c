@@ -78,6 +78,7 @@ static enum dqn_status run_random(struct dqn_trading_report *r, const struct tra
         logs[i] = p.log_return;
         below += p.log_return < r->agent.log_return;
         r->random_mean += p.log_return / (double)r->random_runs;
+        r->random_turnover += p.turnover / (double)r->random_runs;
     }
     r->random_percentile = 100.0 * (double)below / (double)r->random_runs;
     r->random_low = dqn_quantile(logs, r->random_runs, 0.05);
@@ -87,9 +88,23 @@ done:
     return status;
 }
 
+/* The agent's own policy, asked about states of the hidden price. */
+struct asked_policy {
+    dqn_trading_policy policy;
+    void *context;
+};
+
+static double ask_exposure(void *context, double x, double exposure_before) {
+    const struct asked_policy *asked = context;
+    float observation[TRADING_FEATURES] = {(float)x, (float)exposure_before};
+    const uint32_t action = asked->policy(asked->context, observation, 0);
+    return ((double)(action / DQN_ORDER_CELLS) - 2.0) / 2.0;
+}
+
 /* The ou market has a known best policy; the agent is compared with it on the same path. */
 static enum dqn_status run_optimum(struct dqn_trading_report *r, const struct dqn_config *config,
-                                   const struct trading_params *params) {
+                                   const struct trading_params *params, dqn_trading_policy policy,
+                                   void *context) {
     r->has_optimum = params->hidden != NULL && config->synthetic.market == DQN_MARKET_OU &&
                      params->fixed_notional != 0 && params->fixed_cost >= 0.0;
     if (!r->has_optimum) {
@@ -99,6 +114,12 @@ static enum dqn_status run_optimum(struct dqn_trading_report *r, const struct dq
                                            .kappa = params->fixed_cost / config->synthetic.ou_std,
                                            .gamma = config->learner.gamma};
     DQN_TRY(dqn_ou_threshold(&problem, &r->optimum_threshold));
+    r->sees_hidden = params->oracle != 0;
+    if (r->sees_hidden) {
+        struct asked_policy asked = {policy, context};
+        dqn_ou_judge(r->optimum_threshold, ask_exposure, &asked, &r->agent_threshold,
+                     &r->agreement);
+    }
     struct trading_params seeing = *params;
     seeing.oracle = 1;
     struct dqn_track track;
@@ -130,7 +151,7 @@ static enum dqn_status run_all(struct dqn_trading_report *r, const struct dqn_co
     DQN_TRY(run_figures(&params, fixed_action, &longs, year, rf, &r->buy_hold));
     DQN_TRY(run_figures(&params, fixed_action, &shorts, year, rf, &r->short_hold));
     DQN_TRY(run_random(r, &params, &config->report));
-    return run_optimum(r, config, &params);
+    return run_optimum(r, config, &params, policy, context);
 }
 
 enum dqn_status dqn_trading_report_create(struct dqn_trading_report *out,
@@ -289,5 +310,10 @@ void dqn_trading_report_json(const struct dqn_trading_report *r, FILE *out) {
     json_number(out, "random_percentile", r->random_percentile, ", ");
     json_number(out, "optimum_reward", r->has_optimum ? r->optimum_reward : NAN, ", ");
     json_number(out, "agent_reward", r->has_optimum ? r->agent_reward : NAN, ", ");
+    json_number(out, "optimum_threshold", r->has_optimum ? r->optimum_threshold : NAN, ", ");
+    json_number(out, "agent_threshold", r->sees_hidden ? r->agent_threshold : NAN, ", ");
+    json_number(out, "agreement", r->sees_hidden ? r->agreement : NAN, ", ");
+    json_number(out, "agent_turnover", r->agent.turnover, ", ");
+    json_number(out, "random_turnover", r->random_turnover, ", ");
     json_number(out, "ledger_residual", r->track.ledger_residual, "}\n");
 }

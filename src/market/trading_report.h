@@ -19,11 +19,15 @@ struct dqn_trading_report {
     struct dqn_bootstrap interval; /* of the agent */
     size_t random_runs;
     double random_mean, random_low, random_high; /* log return: mean, 5 % and 95 % quantiles */
+    double random_turnover;                      /* mean */
     double random_percentile;                    /* of the agent among the random runs, 0..100 */
     /* markets with a known optimum (ou with fixed notional) */
     bool has_optimum;
     double optimum_threshold;
     double optimum_reward, agent_reward; /* mean reward a bar on this very path */
+    bool sees_hidden;                    /* env.observation: oracle; then also */
+    double agent_threshold;              /* where the agent itself turns */
+    double agreement;                    /* share of states with the best policy's sign */
 };
 
 /* Runs the policy and the baselines over one pass of the split.
