@@ -156,6 +156,6 @@ void dqn_ou_judge(double threshold, dqn_ou_policy policy, void *context, double 
             equal += sign_of(policy(context, x, held)) == sign_of(best);
         }
     }
-    *own = 0.5 * (turns_short - turns_long);
+    *own = 0.5 * (turns_short - turns_long) - judge_reach / (JUDGE_POINTS - 1);
     *agreement = (double)equal / (double)compared;
 }
