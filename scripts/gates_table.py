@@ -24,6 +24,22 @@ def score(kind, result):
     return result["interval_low"]  # above 0 would be a significant profit
 
 
+def remarks(task, seeds):
+    """What else the gates of the trading tasks ask for, over the seeds."""
+    best = [lines[0] for lines in seeds]
+    if task == "ou-oracle":
+        own = [r["agent_threshold"] for r in best]
+        agreement = [100 * r["agreement"] for r in best]
+        print(f"\n{task}: the agents turn at {', '.join(f'{x:.2f}' for x in own)} (optimum "
+              f"{best[0]['optimum_threshold']:.2f}); they agree with it in "
+              f"{', '.join(f'{x:.1f}' for x in agreement)} % of states.")
+    if task in ("martingale", "shuffled"):
+        share = [100 * r["agent_turnover"] / r["random_turnover"] for r in best]
+        returns = [100 * r["agent"]["total_return"] for r in best]
+        print(f"\n{task}: returns {', '.join(f'{x:.2f}' for x in returns)} %; turnover "
+              f"{', '.join(f'{x:.1f}' for x in share)} % of random's.")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     found = {}
@@ -54,6 +70,9 @@ def main():
         shown = ", ".join(f"{b:.3g}" if kind == "interval" else f"{b:.1f}" for b in best)
         print(f"| {task} | {name} | {shown} | {median:.4g} | {statistics.median(last):.4g} | "
               f"{verdict} |")
+    for task in ("ou-oracle", "martingale", "shuffled"):
+        if task in found:
+            remarks(task, [found[task][seed] for seed in sorted(found[task])])
     sys.exit(1 if missed else 0)
 
 

@@ -137,7 +137,8 @@ static double macd(const struct averages *a) {
 /* Takes bar i >= 1 into the averages. */
 static void averages_step(struct averages *a, const struct series *x, size_t i) {
     const double c = x->close[i], before = x->close[i - 1], r = x->r[i];
-    a->variance = i == 1 ? r * r : ema(a->variance, r * r, 64.0);
+    /* A plain mean of the first 32 returns, then the average: one odd first return fades soon. */
+    a->variance = ema(a->variance, r * r, fmin(64.0, 2.0 * (double)i - 1.0));
     a->ema12 = ema(a->ema12, c, 12.0);
     a->ema26 = ema(a->ema26, c, 26.0);
     a->macd9 = ema(a->macd9, macd(a), 9.0);

@@ -74,7 +74,11 @@ static inline real ref_s(const struct ref_bars *x, size_t t) {
     if (t == x->first) {
         return 1e-6L;
     }
-    return fmaxl(sqrtl(ref_ema(x, ref_r2, x->first + 1, t, 2.0L / 65.0L)), 1e-6L);
+    real variance = 0.0L;
+    for (size_t i = x->first + 1; i <= t; i++) {
+        variance += fmaxl(2.0L / 65.0L, 1.0L / (real)(i - x->first)) * (ref_r2(x, i) - variance);
+    }
+    return fmaxl(sqrtl(variance), 1e-6L);
 }
 static inline real ref_macd(const struct ref_bars *x, size_t t) {
     const real fast = ref_ema(x, ref_close, x->first, t, 2.0L / 13.0L);
