@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ROWS = 64 };
-
 static size_t chunks_of(size_t rows) {
-    return (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    return (rows + DQN_SAMPLER_ROWS - 1) / DQN_SAMPLER_ROWS;
 }
 
 /* ---- creation
@@ -42,13 +40,19 @@ static enum dqn_status add_order(struct dqn_sampler *s, struct dqn_arena *arena,
                          n);
 }
 
+static enum dqn_status add_batch(struct dqn_sampler *s, struct dqn_arena *arena,
+                                 const struct dqn_device *device) {
+    const size_t k = s->spec.n_agents, b = s->spec.batch;
+    DQN_TRY(dqn_arena_add(arena, &s->mass, device, DQN_U64, 0, "sampler/mass", 2, k, b));
+    return dqn_arena_add(arena, &s->fresh, device, DQN_F32, 0, "sampler/fresh", 2, k, b);
+}
+
 static enum dqn_status create(const struct dqn_device *device, struct dqn_arena *arena,
                               const struct dqn_sampler_spec *spec, struct dqn_sampler **out) {
     struct dqn_sampler *s = NULL;
     DQN_TRY(dqn_alloc((void **)&s, 1, sizeof *s, "a sampler"));
     s->spec = *spec;
-    enum dqn_status status = dqn_arena_add(arena, &s->mass, device, DQN_U64, 0, "sampler/mass", 2,
-                                           spec->n_agents, spec->batch);
+    enum dqn_status status = add_batch(s, arena, device);
     if (status == DQN_OK && spec->kind == DQN_REPLAY_PROPORTIONAL) {
         status = add_tree(s, arena, device);
     }
@@ -105,20 +109,29 @@ static uint64_t find_prefix(const uint64_t *prefix, uint64_t n, uint64_t place) 
     return low;
 }
 
-/* Row and mass of what the place says; the three kinds differ only here. */
-static size_t find_row(const struct dqn_sampler *s, size_t k, uint64_t place, uint64_t *mass) {
-    if (s->spec.kind == DQN_REPLAY_PROPORTIONAL) {
-        return dqn_tree_find(s, k, place, mass);
-    }
-    if (s->spec.kind == DQN_REPLAY_UNIFORM) {
-        *mass = 1;
-        return (size_t)place;
-    }
+static int64_t find_ranked(const struct dqn_sampler *s, size_t k, uint64_t place, uint64_t *mass) {
     const uint64_t *prefix = s->prefix->data;
     const uint64_t ranked = ((const uint64_t *)s->ranked->data)[k];
     const uint64_t rank = find_prefix(prefix, ranked, place);
     *mass = prefix[rank] - (rank > 0 ? prefix[rank - 1] : 0);
     return ((const uint32_t *)s->order->data)[k * s->spec.capacity + rank];
+}
+
+/* Rows and masses of what n places say; the three kinds differ only here. */
+static void find_rows(const struct dqn_sampler *s, size_t k, size_t n, const uint64_t *place,
+                      int64_t *row, uint64_t *mass) {
+    if (s->spec.kind == DQN_REPLAY_PROPORTIONAL) {
+        dqn_tree_find(s, k, n, place, row, mass);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (s->spec.kind == DQN_REPLAY_UNIFORM) {
+            row[i] = (int64_t)place[i];
+            mass[i] = 1;
+        } else {
+            row[i] = find_ranked(s, k, place[i], &mass[i]);
+        }
+    }
 }
 
 static uint64_t total_mass(const struct dqn_sampler *s, size_t k, size_t size) {
@@ -132,19 +145,32 @@ static uint64_t total_mass(const struct dqn_sampler *s, size_t k, size_t size) {
     return ((const uint64_t *)s->prefix->data)[ranked - 1];
 }
 
+/* Rows [first, end) of a batch of n that task i takes. */
+struct chunk {
+    size_t k, first, end;
+};
+
+static struct chunk chunk_of(size_t i, size_t n) {
+    struct chunk c = {.k = i / chunks_of(n), .first = i % chunks_of(n) * DQN_SAMPLER_ROWS};
+    c.end = c.first + DQN_SAMPLER_ROWS < n ? c.first + DQN_SAMPLER_ROWS : n;
+    return c;
+}
+
 static void draw_chunk(void *context, size_t i) {
     const struct dqn_draw_args *a = context;
     const struct dqn_sampler *s = a->sampler;
-    const size_t n = s->spec.batch, k = i / chunks_of(n), first = i % chunks_of(n) * CHUNK_ROWS;
-    const uint64_t total = total_mass(s, k, (size_t)a->ring->size);
-    for (size_t b = first; b < first + CHUNK_ROWS && b < n; b++) {
-        const size_t at = k * n + b;
+    const size_t n = s->spec.batch;
+    const struct chunk c = chunk_of(i, n);
+    const uint64_t total = total_mass(s, c.k, (size_t)a->ring->size);
+    uint64_t place[DQN_SAMPLER_ROWS];
+    for (size_t b = c.first; b < c.end; b++) {
         const uint64_t word = a->words != NULL
-                                  ? a->words[at]
-                                  : dqn_draw_word(a->agents[k].seed, b, a->counters[k].draws);
-        const uint64_t place = dqn_draw_target(word, total, b, n, s->spec.stratified);
-        a->index[at] = (int64_t)find_row(s, k, place, (uint64_t *)s->mass->data + at);
+                                  ? a->words[c.k * n + b]
+                                  : dqn_draw_word(a->agents[c.k].seed, b, a->counters[c.k].draws);
+        place[b - c.first] = dqn_draw_target(word, total, b, n, s->spec.stratified);
     }
+    const size_t at = c.k * n + c.first;
+    find_rows(s, c.k, c.end - c.first, place, a->index + at, (uint64_t *)s->mass->data + at);
 }
 
 /* The mass whose weight is 1. */
@@ -167,12 +193,13 @@ static uint64_t smallest_mass(const struct dqn_sampler *s, size_t k) {
 static void weigh_chunk(void *context, size_t i) {
     const struct dqn_draw_args *a = context;
     const struct dqn_sampler *s = a->sampler;
-    const size_t n = s->spec.batch, k = i / chunks_of(n), first = i % chunks_of(n) * CHUNK_ROWS;
-    const uint64_t *mass = (const uint64_t *)s->mass->data + k * n;
-    const uint64_t smallest = smallest_mass(s, k);
-    const double beta = dqn_schedule_beta(&a->agents[k], a->counters[k].updates);
-    for (size_t b = first; b < first + CHUNK_ROWS && b < n; b++) {
-        a->weight[k * n + b] = dqn_importance_weight(smallest, mass[b], beta);
+    const size_t n = s->spec.batch;
+    const struct chunk c = chunk_of(i, n);
+    const uint64_t *mass = (const uint64_t *)s->mass->data + c.k * n;
+    const uint64_t smallest = smallest_mass(s, c.k);
+    const double beta = dqn_schedule_beta(&a->agents[c.k], a->counters[c.k].updates);
+    for (size_t b = c.first; b < c.end; b++) {
+        a->weight[c.k * n + b] = dqn_importance_weight(smallest, mass[b], beta);
     }
 }
 
@@ -206,23 +233,39 @@ static enum dqn_status draw(struct dqn_queue *q, const struct dqn_draw_args *arg
 /* ---- priorities
  * ---------------------------------------------------------------------------------------- */
 
-/* Writes the batch's priorities into the column; of a row that is there twice the larger stays. */
-static void write_priorities(const struct dqn_priority_args *a, size_t k, float *column) {
-    const int64_t *index = a->index + k * a->batch;
+static void price_chunk(void *context, size_t i) {
+    const struct dqn_priority_args *a = context;
+    const struct chunk c = chunk_of(i, a->batch);
+    float *fresh = a->sampler->fresh->data;
+    for (size_t at = c.k * a->batch + c.first; at < c.k * a->batch + c.end; at++) {
+        fresh[at] = dqn_priority_of_td(&a->agents[c.k], a->td[at]).value;
+    }
+}
+
+/* Counts what was not finite; the running maximum is of finite errors' priorities. */
+static void watch_priorities(const struct dqn_priority_args *a, size_t k, const float *fresh) {
     const float *td = a->td + k * a->batch;
-    struct dqn_counters *counters = &a->counters[k];
+    float seen = a->priority_seen[k];
     for (size_t b = 0; b < a->batch; b++) {
+        if (dqn_float_is_finite(td[b])) {
+            seen = fresh[b] > seen ? fresh[b] : seen;
+        } else if (dqn_float_is_nan(td[b])) {
+            a->counters[k].priority_nan++;
+        } else {
+            a->counters[k].priority_inf++;
+        }
+    }
+    a->priority_seen[k] = seen;
+}
+
+/* Writes the batch's priorities into the column; of a row that is there twice the larger stays. */
+static void write_priorities(const float *fresh, const int64_t *index, size_t n, float *column) {
+    for (size_t b = 0; b < n; b++) {
         column[index[b]] = 0.0f; /* below every priority */
     }
-    for (size_t b = 0; b < a->batch; b++) {
-        const struct dqn_priority priority = dqn_priority_of_td(&a->agents[k], td[b]);
-        counters->priority_nan += priority.kind == DQN_PRIORITY_NAN;
-        counters->priority_inf += priority.kind == DQN_PRIORITY_INF;
-        if (priority.kind == DQN_PRIORITY_FINITE && priority.value > a->priority_seen[k]) {
-            a->priority_seen[k] = priority.value;
-        }
-        if (priority.value > column[index[b]]) {
-            column[index[b]] = priority.value;
+    for (size_t b = 0; b < n; b++) {
+        if (fresh[b] > column[index[b]]) {
+            column[index[b]] = fresh[b];
         }
     }
 }
@@ -233,22 +276,27 @@ static void update_agent(void *context, size_t k) {
     if (a->ok[k] == 0) {
         return;
     }
+    const float *fresh = (const float *)s->fresh->data + k * a->batch;
+    const int64_t *index = a->index + k * a->batch;
     float *column = a->priorities + k * s->spec.capacity;
-    write_priorities(a, k, column);
+    watch_priorities(a, k, fresh);
+    write_priorities(fresh, index, a->batch, column);
+    if (s->spec.kind == DQN_REPLAY_PROPORTIONAL) {
+        dqn_tree_set_rows(s, k, column, index, a->batch);
+        return;
+    }
     for (size_t b = 0; b < a->batch; b++) {
-        const size_t row = (size_t)a->index[k * a->batch + b];
-        if (s->spec.kind == DQN_REPLAY_PROPORTIONAL) {
-            dqn_tree_set(s, k, row, dqn_priority_leaf(column[row]));
-        } else {
-            dqn_rank_mark(s, k, row);
-        }
+        dqn_rank_mark(s, k, (size_t)index[b]);
     }
 }
 
 static enum dqn_status run_update(struct dqn_cpu_pool *pool, const void *args) {
     struct dqn_priority_args a = *(const struct dqn_priority_args *)args;
-    if (a.sampler->spec.kind != DQN_REPLAY_UNIFORM) {
-        dqn_cpu_for(pool, a.sampler->spec.n_agents, update_agent, &a);
+    const struct dqn_sampler_spec *spec = &a.sampler->spec;
+    DQN_CHECK(a.batch <= spec->batch);
+    if (spec->kind != DQN_REPLAY_UNIFORM) {
+        dqn_cpu_for(pool, spec->n_agents * chunks_of(a.batch), price_chunk, &a);
+        dqn_cpu_for(pool, spec->n_agents, update_agent, &a);
     }
     return DQN_OK;
 }

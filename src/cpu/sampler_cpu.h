@@ -22,17 +22,25 @@ struct dqn_sampler {
     struct dqn_buffer *scratch;   /* [K, N] u32 */
     struct dqn_buffer *prefix;    /* [N] u64: sum of the masses of ranks 1 .. i + 1 */
     /* all */
-    struct dqn_buffer *mass; /* [K, B] u64 of the rows of a batch */
+    struct dqn_buffer *mass;  /* [K, B] u64 of the rows of a batch */
+    struct dqn_buffer *fresh; /* [K, B] f32 their new priorities */
 };
 
+/* Rows that a task takes; also how many descents of the tree run side by side. */
+enum { DQN_SAMPLER_ROWS = 64 };
+
 /* sampler_tree_cpu.c: of agent k */
-void dqn_tree_set(struct dqn_sampler *s, size_t k, size_t row, uint32_t leaf);
+/* Takes n rows' priorities into the sums; a row may be there twice. */
+void dqn_tree_set_rows(struct dqn_sampler *s, size_t k, const float *priorities,
+                       const int64_t *rows, size_t n);
 /* Rows [first, first + count), no wrap, from the priorities. */
 void dqn_tree_set_range(struct dqn_sampler *s, size_t k, const float *priorities, size_t first,
                         size_t count);
 uint64_t dqn_tree_total(const struct dqn_sampler *s, size_t k);
-/* The row whose stretch of the sum holds `place`, and the stretch's length. */
-size_t dqn_tree_find(const struct dqn_sampler *s, size_t k, uint64_t place, uint64_t *mass);
+/* The rows whose stretches of the sum hold n <= DQN_SAMPLER_ROWS places, and the lengths of these
+ * stretches. */
+void dqn_tree_find(const struct dqn_sampler *s, size_t k, size_t n, const uint64_t *place,
+                   int64_t *row, uint64_t *mass);
 /* The smallest leaf of all filled rows. */
 uint64_t dqn_tree_minimum(const struct dqn_sampler *s, size_t k);
 

@@ -23,15 +23,38 @@ static void join_children(uint64_t *sums, uint64_t *minima, size_t node) {
     }
 }
 
-void dqn_tree_set(struct dqn_sampler *s, size_t k, size_t row, uint32_t leaf) {
+/* Level by level, so that neighbours of a sorted batch share their parents. */
+static void set_group(struct dqn_sampler *s, size_t k, const float *priorities, const int64_t *rows,
+                      size_t n) {
     uint64_t *sums = sums_of(s, k), *minima = minima_of(s, k);
-    size_t node = s->n_leaves + row;
-    sums[node] = leaf;
-    if (minima != NULL) {
-        minima[node] = minimum_leaf(leaf);
+    size_t node[DQN_SAMPLER_ROWS];
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t leaf = dqn_priority_leaf(priorities[rows[i]]);
+        node[i] = s->n_leaves + (size_t)rows[i];
+        sums[node[i]] = leaf;
+        if (minima != NULL) {
+            minima[node[i]] = minimum_leaf(leaf);
+        }
     }
-    for (node /= 2; node >= 1; node /= 2) {
-        join_children(sums, minima, node);
+    while (node[0] > 1) {
+        size_t n_parents = 0;
+        for (size_t i = 0; i < n; i++) {
+            const size_t parent = node[i] / 2;
+            if (n_parents == 0 || node[n_parents - 1] != parent) {
+                join_children(sums, minima, parent);
+                node[n_parents++] = parent;
+            }
+        }
+        n = n_parents;
+    }
+}
+
+void dqn_tree_set_rows(struct dqn_sampler *s, size_t k, const float *priorities,
+                       const int64_t *rows, size_t n) {
+    for (size_t first = 0; first < n; first += DQN_SAMPLER_ROWS) {
+        const size_t left = n - first;
+        set_group(s, k, priorities, rows + first,
+                  left < DQN_SAMPLER_ROWS ? left : DQN_SAMPLER_ROWS);
     }
 }
 
@@ -62,18 +85,28 @@ uint64_t dqn_tree_total(const struct dqn_sampler *s, size_t k) {
     return sums_of(s, k)[1];
 }
 
-size_t dqn_tree_find(const struct dqn_sampler *s, size_t k, uint64_t place, uint64_t *mass) {
+/* All descents take a level together: their loads do not wait for each other. */
+void dqn_tree_find(const struct dqn_sampler *s, size_t k, size_t n, const uint64_t *place,
+                   int64_t *row, uint64_t *mass) {
     const uint64_t *sums = sums_of(s, k);
-    size_t node = 1;
-    while (node < s->n_leaves) {
-        node *= 2;
-        if (place >= sums[node]) {
-            place -= sums[node];
-            node++;
+    uint64_t left[DQN_SAMPLER_ROWS];
+    size_t node[DQN_SAMPLER_ROWS];
+    for (size_t i = 0; i < n; i++) {
+        left[i] = place[i];
+        node[i] = 1;
+    }
+    for (size_t width = 1; width < s->n_leaves; width *= 2) {
+        for (size_t i = 0; i < n; i++) {
+            const uint64_t sum = sums[2 * node[i]];
+            const bool right = left[i] >= sum;
+            left[i] -= right ? sum : 0;
+            node[i] = 2 * node[i] + right;
         }
     }
-    *mass = sums[node];
-    return node - s->n_leaves;
+    for (size_t i = 0; i < n; i++) {
+        mass[i] = sums[node[i]];
+        row[i] = (int64_t)(node[i] - s->n_leaves);
+    }
 }
 
 uint64_t dqn_tree_minimum(const struct dqn_sampler *s, size_t k) {
