@@ -227,13 +227,12 @@ static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint6
     row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
 }
 
-/* Evaluates, and keeps the parameters of each agent whose score rose. A NaN is never the best; of
- * equal scores the earlier one stays. */
+/* Evaluates, and keeps the parameters of each agent whose score rose. */
 static enum dqn_status evaluate(struct dqn_trainer *t) {
     const struct dqn_buffer *params = dqn_learner_params(t->learner);
     DQN_TRY(dqn_evaluator_run(t->evaluator, t->queue, params, t->at.epochs, t->evaluation));
     for (size_t k = 0; k < t->n_agents; k++) {
-        if (!(t->evaluation[k].return_mean > t->best_score[k])) {
+        if (!dqn_score_is_better(t->evaluation[k].return_mean, t->best_score[k])) {
             continue;
         }
         t->best_score[k] = t->evaluation[k].return_mean;

@@ -106,4 +106,10 @@ enum dqn_status dqn_saver_read_statistics(const char *path, double *mean, double
 
 uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t);
 
+/* Whether a score replaces the best so far. A NaN never does; of equal scores the earlier one
+ * stays. */
+static inline bool dqn_score_is_better(double score, double best) {
+    return score > best;
+}
+
 #endif
