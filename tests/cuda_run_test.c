@@ -1,0 +1,90 @@
+/* Whole runs on the GPU: two runs of one seed give equal bytes, resume is exact, each agent of a
+ * population equals its run alone, and checkpoints go from GPU to CPU and back. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "h5_compare.h"
+#include "run_fixture.h"
+
+static void need_gpu(void) {
+    const struct dqn_backend *cuda = dqn_backend_find("cuda");
+    const struct dqn_device_options options = {0};
+    struct dqn_device device;
+    if (cuda != NULL && cuda->memory->open(&device, &options) == DQN_OK) {
+        cuda->memory->close(&device);
+        return;
+    }
+    cr_assert_null(getenv("DQN_TEST_REQUIRE_CUDA"), "a GPU is required: %s", dqn_error_text());
+    cr_skip_test("no GPU can be used here");
+}
+
+static const char *const kinds[] = {"replay.kind=uniform", "replay.kind=proportional",
+                                    "replay.kind=rank"};
+
+Test(cuda_run, resumes_exactly) {
+    need_gpu();
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        const struct run run = {
+            .text = run_cartpole, .device = "cuda", .overrides = {kinds[i]}, .n_overrides = 1};
+        run_check_resume(run, 1500, "epoch-000001-partial.h5", "epoch-000003.h5");
+        const struct run trading = {
+            .text = run_trading, .device = "cuda", .overrides = {kinds[i]}, .n_overrides = 1};
+        run_check_resume(trading, 1203, "epoch-000002.h5", "epoch-000003.h5");
+    }
+}
+
+Test(cuda_run, two_runs_of_a_seed_are_equal) {
+    need_gpu();
+    const char *first = run_folder(), *second = run_folder();
+    struct run run = {.text = run_trading, .device = "cuda", .folder = first};
+    run_train(&run);
+    run.folder = second;
+    run_train(&run);
+    char why[512];
+    cr_expect(h5_equal(run_file(first, "epoch-000003.h5"), run_file(second, "epoch-000003.h5"), why,
+                       sizeof why),
+              "%s", why);
+    run_remove(first);
+    run_remove(second);
+}
+
+Test(cuda_run, population) {
+    need_gpu();
+    const struct run cartpole = {.text = run_cartpole, .device = "cuda"};
+    const struct run trading = {.text = run_trading, .device = "cuda"};
+    run_check_population(&cartpole);
+    run_check_population(&trading);
+}
+
+/* Half on one side, half on the other. What is exact on both sides is compared with a run that
+ * stayed: the environment's random starts make trajectories part as soon as an action differs, so
+ * that is the position of the run alone. */
+Test(cuda_run, checkpoints_go_to_the_other_backend) {
+    need_gpu();
+    static const char *const devices[][2] = {{"cuda", "cpu"}, {"cpu", "cuda"}};
+    for (size_t i = 0; i < DQN_COUNT_OF(devices); i++) {
+        const char *stayed = run_folder(), *moved = run_folder();
+        struct run run = {.text = run_trading, .device = devices[i][0], .folder = stayed};
+        run_train(&run);
+        run.folder = moved;
+        run.stop_at = 900;
+        run_train(&run);
+        run.stop_at = 0;
+        run.device = devices[i][1];
+        run.resume = run_file(moved, "epoch-000001-partial.h5");
+        run_train(&run);
+        static const char *const names[] = {"replay/ring", "host/progress/updates",
+                                            "host/progress/vector_steps"};
+        for (size_t n = 0; n < DQN_COUNT_OF(names); n++) {
+            char why[512];
+            cr_expect(h5_dataset_equal(run_file(stayed, "epoch-000003.h5"),
+                                       run_file(moved, "epoch-000003.h5"), names[n], why,
+                                       sizeof why),
+                      "%s to %s: %s", devices[i][0], devices[i][1], why);
+        }
+        run_remove(stayed);
+        run_remove(moved);
+    }
+}
