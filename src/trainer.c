@@ -17,7 +17,8 @@ uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t) {
 
 static bool update_is_due(const struct dqn_trainer *t, const struct dqn_progress_counters *at) {
     const uint64_t env_steps = at->vector_steps * (uint64_t)t->config.env.lanes;
-    return at->rows >= t->rows_needed && at->updates < dqn_updates_due(&t->config.train, env_steps);
+    return at->rows >= (uint64_t)t->config.learner.batch && at->rows >= at->rows_needed &&
+           at->updates < dqn_updates_due(&t->config.train, env_steps);
 }
 
 /* Env steps at which the running epoch ends; the last epoch ends with the run. */

@@ -38,7 +38,8 @@ struct dqn_progress_counters {
     uint64_t vector_steps; /* env steps = vector_steps * lanes */
     uint64_t updates;
     uint64_t epochs_since_best; /* of agent 0, for train.patience */
-    uint64_t rows;         /* inserted into the replay by an agent; not saved, it follows */
+    uint64_t rows;              /* inserted into the replay by an agent, since it was last empty */
+    uint64_t rows_needed;       /* before an update: 0, or more after a resume without the replay */
 };
 
 /* Sources of the readback, in order. */
@@ -75,7 +76,6 @@ struct dqn_trainer {
     struct dqn_planned_program *programs[DQN_PROGRAMS_MAX];
     size_t n_programs;
     struct dqn_progress_counters at;
-    uint64_t rows_needed; /* before an update: a batch, or more when the replay was not saved */
     double *best_score;                /* [K]; -inf before the first evaluation */
     double *best_epoch;                /* [K] */
     struct dqn_evaluation *evaluation; /* [K] scratch */

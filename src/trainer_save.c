@@ -26,6 +26,9 @@ static size_t list_fields(struct dqn_trainer *t, struct dqn_checkpoint_field *fi
         (struct dqn_checkpoint_field){"progress/updates", DQN_U64, 0, {0}, &t->at.updates};
     fields[n++] = (struct dqn_checkpoint_field){
         "progress/epochs_since_best", DQN_U64, 0, {0}, &t->at.epochs_since_best};
+    fields[n++] = (struct dqn_checkpoint_field){"progress/rows", DQN_U64, 0, {0}, &t->at.rows};
+    fields[n++] =
+        (struct dqn_checkpoint_field){"progress/rows_needed", DQN_U64, 0, {0}, &t->at.rows_needed};
     fields[n++] = (struct dqn_checkpoint_field){"best/score", DQN_F64, 1, {k}, t->best_score};
     fields[n++] = (struct dqn_checkpoint_field){"best/epoch", DQN_F64, 1, {k}, t->best_epoch};
     if (t->market != NULL) {
@@ -145,19 +148,12 @@ static enum dqn_status check_market(const struct dqn_trainer *t,
     return status;
 }
 
-/* Rows an agent that were inserted so far: none in the first n - 1 vector steps. */
-static uint64_t rows_inserted(const struct dqn_trainer *t) {
-    const uint64_t n = (uint64_t)t->config.collect.n_step;
-    const uint64_t emitting = t->at.vector_steps >= n ? t->at.vector_steps - n + 1 : 0;
-    return emitting * (uint64_t)t->config.env.lanes;
-}
-
 /* A replay that was not saved is filled as far as before the first update. */
 static void refill_first(struct dqn_trainer *t) {
     const uint64_t starts = (uint64_t)t->config.train.learning_starts;
     const uint64_t capacity = (uint64_t)t->config.replay.capacity;
-    const uint64_t wanted = starts < capacity ? starts : capacity;
-    t->rows_needed = wanted > t->rows_needed ? wanted : t->rows_needed;
+    t->at.rows = 0;
+    t->at.rows_needed = starts < capacity ? starts : capacity;
 }
 
 static enum dqn_status restore(struct dqn_trainer *t, const struct dqn_checkpoint *file) {
@@ -166,7 +162,6 @@ static enum dqn_status restore(struct dqn_trainer *t, const struct dqn_checkpoin
     DQN_TRY(read_fields(t, file));
     DQN_TRY(read_history(t, file));
     if (dqn_checkpoint_has_replay(file)) {
-        t->at.rows = rows_inserted(t);
         return dqn_replay_restore(t->replay, t->queue, t->at.rows);
     }
     refill_first(t);

@@ -217,7 +217,6 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     t->stop = options->stop;
     t->stop_at_steps = options->stop_at_steps;
     t->env = (enum dqn_env_id)t->config.env.name;
-    t->rows_needed = (uint64_t)t->config.learner.batch;
     if (options->folder != NULL) {
         snprintf(t->folder, sizeof t->folder, "%s", options->folder);
     }
