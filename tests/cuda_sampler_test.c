@@ -322,3 +322,76 @@ Test(cuda_sampler, a_hundred_million_rows) {
     free(sums);
     pair_close(&pair);
 }
+
+/* ---- more than 2^31 floats in a column ---- */
+
+enum { WIDE_OBS = 1024, WIDE_BORDER = 2097152 /* row whose first float is number 2^31 */ };
+enum { WIDE_ROWS = WIDE_BORDER + 1000, WIDE_BATCH = 2000 };
+
+/* Gathers rows [first, first + WIDE_BATCH) and compares them with the rows inserted. */
+static void check_wide_rows(const struct store *s, size_t first) {
+    const struct dqn_memory_ops *memory = s->side->backend->memory;
+    void *state = NULL, *next = NULL;
+    const size_t bytes = s->row_state->bytes;
+    int64_t index[WIDE_BATCH];
+    for (size_t b = 0; b < WIDE_BATCH; b++) {
+        index[b] = (int64_t)(first + b);
+    }
+    store_put(s, s->index, index, sizeof index);
+    OK(memory->alloc(&s->side->device, &state, bytes, false));
+    OK(memory->alloc(&s->side->device, &next, bytes, false));
+    const struct dqn_gather_args args = {.n_agents = 1,
+                                         .capacity = WIDE_ROWS,
+                                         .obs = WIDE_OBS,
+                                         .obs_ld = WIDE_OBS,
+                                         .batch = WIDE_BATCH,
+                                         .rows = {.states = s->states->data,
+                                                  .next_states = s->next_states->data,
+                                                  .actions = s->actions->data,
+                                                  .rewards = s->rewards->data,
+                                                  .discounts = s->discounts->data,
+                                                  .dones = s->dones->data},
+                                         .index = s->index->data,
+                                         .state = state,
+                                         .next = next,
+                                         .action = s->row_action->data,
+                                         .reward = s->row_reward->data,
+                                         .discount = s->row_discount->data,
+                                         .done = s->row_done->data};
+    OK(s->side->backend->replay->gather(s->side->q, &args));
+    void *want[] = {store_get(s, s->row_state), store_get(s, s->row_next)};
+    void *const got[] = {state, next};
+    for (int i = 0; i < 2; i++) {
+        void *host = malloc(bytes);
+        OK(memory->copy(s->side->q, host, got[i], bytes, DQN_COPY_TO_HOST));
+        OK(s->side->backend->queue->wait(s->side->q));
+        cr_assert_eq(memcmp(host, want[i], bytes), 0, "rows beyond 2^31 floats differ");
+        free(host);
+        free(want[i]);
+    }
+    memory->free(&s->side->device, state, false);
+    memory->free(&s->side->device, next, false);
+}
+
+/* Rows on both sides of float number 2^31 go in and come out again. Needs 18 GB on the device. */
+Test(cuda_sampler, columns_beyond_31_bits) {
+    const uint64_t need = (uint64_t)18 << 30;
+    uint64_t available = 0, total = 0;
+    struct pair pair;
+    struct store s;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    OK(pair.side[GPU].backend->memory->info(&pair.side[GPU].device, &available, &total));
+    if (available < need) {
+        fprintf(stderr, "[SKIP] columns_beyond_31_bits: 18 GB of device memory are not free\n");
+        pair_close(&pair);
+        cr_skip_test("18 GB of device memory are not free");
+    }
+    const struct dqn_sampler_spec spec = make_spec(&kinds[1], WIDE_ROWS, WIDE_BATCH, true);
+    const struct dqn_ring ring = {.cursor = WIDE_BORDER - 1000, .size = WIDE_BORDER - 1000};
+    store_open(&s, &pair.side[GPU], &spec, WIDE_OBS, WIDE_BATCH);
+    store_put(&s, s.ring, &ring, sizeof ring);
+    OK(store_insert(&s, s.side->q, WIDE_BATCH));
+    check_wide_rows(&s, WIDE_BORDER - 1000);
+    store_close(&s);
+    pair_close(&pair);
+}
