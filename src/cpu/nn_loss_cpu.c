@@ -72,13 +72,44 @@ static void td_row(const struct dqn_td_args *args, double delta, size_t row,
     sums->weight_min = fmin(sums->weight_min, (double)weight);
 }
 
-static void td_task(void *context, size_t k) {
-    const struct dqn_td_args *args = context;
-    const double n = (double)args->batch;
+enum { TD_ROWS = 64, TD_SHARDS = 64, TD_TASKS = 256 }; /* rows a shard, shards an agent, tasks */
+
+/* Shards of as many agents as fit. */
+struct td_context {
+    const struct dqn_td_args *args;
+    struct dqn_cpu_split shards;
+    size_t first_agent;
+    struct dqn_step_stats *sums; /* [n of the group, shards] */
+};
+
+static void td_task(void *context, size_t i) {
+    struct td_context *c = context;
+    const struct dqn_td_args *args = c->args;
+    const size_t k = c->first_agent + i / c->shards.parts;
+    const size_t first = i % c->shards.parts * c->shards.size;
+    const size_t end = dqn_cpu_min(first + c->shards.size, args->batch);
     struct dqn_step_stats sums = {.weight_min = INFINITY};
-    for (size_t b = 0; b < args->batch; b++) {
+    for (size_t b = first; b < end; b++) {
         td_row(args, args->agents[k].huber_delta, k * args->batch + b, &sums);
     }
+    c->sums[i] = sums;
+}
+
+static struct dqn_step_stats join_sums(const struct dqn_step_stats *part, size_t n) {
+    struct dqn_step_stats sums = part[0];
+    for (size_t i = 1; i < n; i++) {
+        sums.loss += part[i].loss;
+        sums.q_mean += part[i].q_mean;
+        sums.q_max += part[i].q_max;
+        sums.td_abs += part[i].td_abs;
+        sums.td_abs_max = fmax(sums.td_abs_max, part[i].td_abs_max);
+        sums.weight_min = fmin(sums.weight_min, part[i].weight_min);
+    }
+    return sums;
+}
+
+static void report_batch(const struct dqn_td_args *args, size_t k, struct dqn_step_stats sums) {
+    const double n = (double)args->batch;
     struct dqn_step_stats *out = &args->batch_stats[k];
     if (!args->accumulate) {
         *out = (struct dqn_step_stats){0};
@@ -94,8 +125,18 @@ static void td_task(void *context, size_t k) {
 }
 
 static enum dqn_status run_td(struct dqn_cpu_pool *pool, const void *arguments) {
-    struct dqn_td_args args = *(const struct dqn_td_args *)arguments;
-    dqn_cpu_for(pool, args.n_agents, td_task, &args);
+    const struct dqn_td_args *args = arguments;
+    struct dqn_step_stats sums[TD_TASKS];
+    struct td_context c = {
+        .args = args, .shards = dqn_cpu_split(args->batch, TD_SHARDS, TD_ROWS), .sums = sums};
+    const size_t parts = c.shards.parts, group = TD_TASKS / parts;
+    for (; c.first_agent < args->n_agents; c.first_agent += group) {
+        const size_t n = dqn_cpu_min(group, args->n_agents - c.first_agent);
+        dqn_cpu_for(pool, n * parts, td_task, &c);
+        for (size_t k = 0; k < n; k++) {
+            report_batch(args, c.first_agent + k, join_sums(sums + k * parts, parts));
+        }
+    }
     return DQN_OK;
 }
 
