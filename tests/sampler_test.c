@@ -118,6 +118,54 @@ Test(sampler, follows_a_life_of_inserts_and_updates) {
     }
 }
 
+/* Every place of the total, so the first and the last of each row's stretch too: leaves of 1 to 4
+ * that end in empty places, each word the smallest that leads to its place. */
+Test(sampler, every_place_leads_to_its_row) {
+    static const size_t sizes[] = {1, 2, 7, 64, 1000, 1023};
+    for (size_t c = 0; c < DQN_COUNT_OF(sizes); c++) {
+        const size_t n = sizes[c];
+        struct dqn_sampler_spec spec = spec_of(DQN_REPLAY_PROPORTIONAL, n + c, 1);
+        uint64_t total = 0;
+        struct rig r;
+        spec.stratified = false;
+        rig_open(&r, &spec);
+        for (size_t i = 0; i < n; i++) {
+            r.priorities[i] = (float)(1 + rig_word(40, i) % 4) / 1048576;
+            total += model_leaf(r.priorities[i]);
+        }
+        rig_load(&r, n);
+        for (size_t i = 0, place = 0; i < n; i++) {
+            const size_t end = place + (size_t)model_leaf(r.priorities[i]);
+            for (; place < end; place++) {
+                __extension__ typedef unsigned __int128 wide;
+                r.words[0] = (uint64_t)((((wide)place << 64) + total - 1) / total);
+                rig_draw(&r, true);
+                cr_assert_eq(r.index[0], (int64_t)i, "%zu rows, place %zu", n, place);
+            }
+        }
+        rig_close(&r);
+    }
+}
+
+/* Eight equal ranks (alpha = 0): rank i's stretch starts at i / 8 of the total. */
+Test(sampler, every_edge_leads_to_its_rank) {
+    struct dqn_sampler_spec spec = spec_of(DQN_REPLAY_RANK, 11, 1);
+    struct rig r;
+    spec.stratified = false;
+    spec.alpha = 0;
+    rig_open(&r, &spec);
+    rig_insert(&r, 8); /* equal priorities: ranks in order of rows */
+    for (uint64_t i = 0; i < 8; i++) {
+        r.words[0] = i << 61;
+        rig_draw(&r, true);
+        cr_assert_eq(r.index[0], (int64_t)i);
+        r.words[0] = (i << 61) - 1; /* the last place before it; of rank 0, the last of all */
+        rig_draw(&r, true);
+        cr_assert_eq(r.index[0], (int64_t)((i + 7) % 8));
+    }
+    rig_close(&r);
+}
+
 /* ---- exact sums ---- */
 
 static void random_updates(struct rig *r, size_t n_updates) {
