@@ -2,7 +2,7 @@
  * steps, and the n-step window. Built without fused multiply-add, so both sides agree bit for bit. */
 #include "cuda_common.cuh"
 
-#include "../envs/all.h"
+#include "all_envs.h"
 #include "../envs/lane.h"
 #include "../src/shared/nstep.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-#include "../envs/all.h"
+#include "all_envs.h"
 
 static atomic_uint_fast64_t n_waits;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../envs/all.h"
+#include "all_envs.h"
 #include "../envs/lane.h"
 #include "backend.h"
 

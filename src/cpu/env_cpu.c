@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../../envs/all.h"
+#include "all_envs.h"
 #include "../../envs/lane.h"
 #include "../shared/nstep.h"
 
