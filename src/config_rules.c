@@ -102,7 +102,7 @@ static enum dqn_status check_oracle(const struct dqn_config *c) {
                         "no known state; %s",
                         c->data.file.v[0], remedy);
     }
-    if (c->synthetic.market != DQN_MARKET_OU && c->synthetic.market != DQN_MARKET_OU_SHUFFLED) {
+    if (c->synthetic.market < DQN_MARKET_OU) { /* the ones before have no state to show */
         return dqn_fail(DQN_ERR_CONFIG,
                         "env.observation = oracle does not go with synthetic.market = %s; use ou "
                         "or ou_shuffled, or env.observation: features",

@@ -38,7 +38,8 @@
       "trading: exposure in units of equity, or of the starting equity")                           \
     X(REAL, "max_leverage", max_leverage, "1", "(0, 20]", "x equity", REFUSED,                     \
       "trading: exposure that the outermost actions ask for")                                      \
-    X(BOOL, "long_only", long_only, "false", "", "", REFUSED, "trading: short targets become flat") \
+    X(BOOL, "long_only", long_only, "false", "", "", REFUSED,                                      \
+      "trading: short targets become flat")                                                        \
     X(REAL, "rebalance_band", rebalance_band, "0.05", "[0, 1]", "exposure", REFUSED,               \
       "trading: smaller changes of exposure send no order")                                        \
     X(REAL, "min_notional", min_notional, "0", "[0, 1e12]", "money", REFUSED,                      \
@@ -87,18 +88,21 @@
     X(REAL, "point", point, "0", "[0, 1e9]", "price", REFUSED,                                     \
       "price of one unit of a spread column; 0 = leave that column out")                           \
     X(REALS, "split", split, "0.6, 0.2, 0.2", "(0, 1)", "", REFUSED,                               \
-      "train, validation and test parts, in time order")
+      "train, validation and test parts, in time order")                                           \
+    X(INTS, "split_bars", split_bars, "", "[0, 1e12]", "bars", REFUSED,                            \
+      "first and end bar of training, validation and test, instead of data.split")
 
 /* The synthetic market that stands in for data.file. Units of sigma: per bar unless said. */
 #define DQN_CONFIG_SYNTHETIC(X)                                                                    \
-    X(CHOICE, "market", market, "realistic", "realistic|martingale|drift|ou|ou_shuffled", "",      \
-      REFUSED, "which process")                                                                    \
-    X(INT, "bars", bars, "200000", "[1000, 1e8]", "bars", REFUSED, "length")                        \
-    X(INT, "bar_seconds", bar_seconds, "900", "[1, 86400]", "s", REFUSED, "bar length")           \
+    X(CHOICE, "market", market, "realistic",                                                       \
+      "realistic|martingale|drift|ou|ou_shuffled|markov_visible|markov_hidden|micro", "", REFUSED, \
+      "which process")                                                                             \
+    X(INT, "bars", bars, "200000", "[1000, 1e8]", "bars", REFUSED, "length")                       \
+    X(INT, "bar_seconds", bar_seconds, "900", "[1, 86400]", "s", REFUSED, "bar length")            \
     X(INT, "seed", seed, "1", "[0, 9e18]", "", REFUSED, "seed of the prices alone")                \
     X(INT, "substeps", substeps, "64", "[1, 4096]", "a bar", REFUSED, "price path inside a bar")   \
     X(REAL, "price", price, "100", "(0, 1e9]", "money", REFUSED, "first price")                    \
-    X(REAL, "sigma", sigma, "0.0015", "(0, 1]", "", REFUSED, "std of a bar's log return")            \
+    X(REAL, "sigma", sigma, "0.0015", "(0, 1]", "", REFUSED, "std of a bar's log return")          \
     X(REAL, "drift", drift, "0", "[-0.1, 0.1]", "", REFUSED, "drift market: mean log return")      \
     X(REAL, "gap_sigma", gap_sigma, "0", "[0, 1]", "sigma", REFUSED, "std of the opening gap")     \
     X(REAL, "ou_phi", ou_phi, "0.9", "[0, 1)", "", REFUSED, "ou: autoregression of the price")     \
@@ -107,6 +111,14 @@
       "realistic: persistence of the gap between price and value")                                 \
     X(REAL, "mispricing_std", mispricing_std, "0.01", "[0, 1]", "", REFUSED,                       \
       "realistic: stationary std of that gap, in logs")                                            \
+    X(REAL, "markov_drift", markov_drift, "0.0005", "[0, 0.1]", "", REFUSED,                       \
+      "markov: mean log return, up in one state and down in the other")                            \
+    X(REAL, "markov_switch", markov_switch, "0.01", "(0, 0.5]", "a bar", REFUSED,                  \
+      "markov: probability that the state changes")                                                \
+    X(CHOICE, "cell", cell, "market_aggressive",                                                   \
+      "market_patient|market_normal|market_aggressive|limit_patient|limit_normal|"                 \
+      "limit_aggressive|ioc_patient|ioc_normal|ioc_aggressive",                                    \
+      "", REFUSED, "micro: the kind of order that this market rewards")                            \
     X(BOOL, "intraday", intraday, "true", "", "", REFUSED, "realistic: busy and quiet hours")      \
     X(BOOL, "weekends", weekends, "true", "", "", REFUSED, "realistic: closed on weekends")
 
@@ -120,7 +132,8 @@
     X(REAL, "slip_bps", slip_bps, "1", "[0, 1000]", "bp", REFUSED, "slippage of taker orders")     \
     X(REAL, "slip_vol", slip_vol, "0.05", "[0, 10]", "of s", REFUSED,                              \
       "slippage in units of the bar volatility, on top")                                           \
-    X(REAL, "impact", impact, "0", "[0, 10]", "", REFUSED, "square-root market impact coefficient") \
+    X(REAL, "impact", impact, "0", "[0, 10]", "", REFUSED,                                         \
+      "square-root market impact coefficient")                                                     \
     X(REAL, "taker_bps", taker_bps, "5", "[-100, 1000]", "bp", REFUSED, "taker fee")               \
     X(REAL, "maker_bps", maker_bps, "2", "[-100, 1000]", "bp", REFUSED,                            \
       "maker fee; negative = rebate")                                                              \
@@ -177,7 +190,8 @@
     X(REAL, "epsilon", epsilon, "1e-3", "[1e-6, 1]", "", REFUSED, "smallest priority")             \
     X(REAL, "max_priority", max_priority, "4095", "[1, 4095]", "", REFUSED,                        \
       "fixed ceiling of priorities")                                                               \
-    X(REAL, "beta.start", beta_start, "0.4", "[0, 1]", "", MAY, "importance exponent at the start") \
+    X(REAL, "beta.start", beta_start, "0.4", "[0, 1]", "", MAY,                                    \
+      "importance exponent at the start")                                                          \
     X(REAL, "beta.end", beta_end, "1", "[0, 1]", "", MAY, "importance exponent at the end")        \
     X(INT, "beta.updates", beta_updates, "0", "[0, 1e15]", "updates", MAY,                         \
       "length of that slope; 0 = the whole run")                                                   \
@@ -197,7 +211,8 @@
 
 #define DQN_CONFIG_LEARNER(X)                                                                      \
     X(INT, "batch", batch, "256", "[1, 1048576]", "rows", MAY, "rows a batch")                     \
-    X(INT, "accumulate", accumulate, "1", "[1, 1024]", "batches", MAY, "batches an optimizer step") \
+    X(INT, "accumulate", accumulate, "1", "[1, 1024]", "batches", MAY,                             \
+      "batches an optimizer step")                                                                 \
     X(REAL, "gamma", gamma, "0.99", "[0, 1]", "", MAY, "discount a step")                          \
     X(BOOL, "double", double_q, "true", "", "", MAY,                                               \
       "online net chooses the next action, target net values it")                                  \
@@ -250,6 +265,21 @@
     X(INT, "bootstrap", bootstrap, "1000", "[0, 1e6]", "draws", MAY, "block bootstrap draws")      \
     X(INT, "random_runs", random_runs, "100", "[0, 1e5]", "runs", MAY, "of the random baseline")
 
+#define DQN_CONFIG_WALK_FORWARD(X)                                                                 \
+    X(INT, "train", train, "0", "[0, 1e12]", "bars", REFUSED,                                      \
+      "training bars of a fold; 0 = no walk-forward, data.split instead")                          \
+    X(INT, "validation", validation, "0", "[0, 1e12]", "bars", REFUSED,                            \
+      "validation bars of a fold, after its training bars")                                        \
+    X(INT, "test", test, "0", "[0, 1e12]", "bars", REFUSED,                                        \
+      "test bars of a fold, after its validation bars; the next fold starts so much later")        \
+    X(CHOICE, "mode", mode, "rolling", "rolling|anchored", "", REFUSED,                            \
+      "training starts later from fold to fold, or always with the first bar")                     \
+    X(INT, "embargo", embargo, "0", "[0, 1e9]", "bars", REFUSED,                                   \
+      "bars left out before validation and before test; at least collect.n_step are")              \
+    X(BOOL, "warm_start", warm_start, "false", "", "", REFUSED,                                    \
+      "a fold starts with the network of the fold before")                                         \
+    X(INT, "seeds", seeds, "3", "[1, 100]", "runs", REFUSED, "runs of a fold: seed, seed + 1, ...")
+
 /* S(section name in YAML, struct member and type suffix, list). The first has no name. */
 #define DQN_CONFIG_SECTIONS(S)                                                                     \
     S("", run, DQN_CONFIG_RUN)                                                                     \
@@ -264,6 +294,7 @@
     S("learner", learner, DQN_CONFIG_LEARNER)                                                      \
     S("train", train, DQN_CONFIG_TRAIN)                                                            \
     S("eval", eval, DQN_CONFIG_EVAL)                                                               \
+    S("walk_forward", walk_forward, DQN_CONFIG_WALK_FORWARD)                                       \
     S("checkpoint", checkpoint, DQN_CONFIG_CHECKPOINT)                                             \
     S("report", report, DQN_CONFIG_REPORT)
 

@@ -29,8 +29,9 @@ static const struct dqn_cli_spec spec = {
         "on\n"
         "                           what comes later, nor on where the file began\n"
         "  convert FILE... OUT.h5   write the loaded bars as HDF5 (several files are joined)\n"
-        "  synth MARKET OUT.csv     write a synthetic market: realistic, martingale, drift, ou or\n"
-        "                           ou_shuffled; OUT.h5 for HDF5, - for the standard output\n"
+        "  synth MARKET OUT.csv     write a synthetic market: realistic, martingale, drift, ou,\n"
+        "                           ou_shuffled, markov_visible, markov_hidden or micro; OUT.h5\n"
+        "                           for HDF5, - for the standard output\n"
         "Files: CSV in many layouts, gzip, JSON rows, HDF5; see docs/market-data.md. Without "
         "FILE,\n"
         "describe and check take data.file, or the synthetic market.",
@@ -167,7 +168,7 @@ static enum dqn_status run_synth(const struct dqn_cli *cli, struct dqn_config *c
     DQN_TRY(load_config(config, cli, 0, 0));
     const char *const wanted = cli->argument[1];
     int market = -1;
-    for (int i = DQN_MARKET_REALISTIC; i <= DQN_MARKET_OU_SHUFFLED; i++) {
+    for (int i = DQN_MARKET_REALISTIC; i <= DQN_MARKET_MICRO; i++) {
         market = strcmp(dqn_config_choice("synthetic.market", i), wanted) == 0 ? i : market;
     }
     if (market < 0) {

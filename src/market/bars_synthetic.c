@@ -3,7 +3,8 @@
  *   drift       buy and hold
  *   ou          mean reversion with an optimum computed by dynamic programming
  *   ou_shuffled its returns in random order: nothing left to learn
- *   realistic   in bars_realistic.c */
+ *   realistic   in bars_realistic.c
+ *   markov_visible, markov_hidden, micro   in bars_micro.c */
 #include "bars.h"
 
 #include <math.h>
@@ -133,7 +134,9 @@ static enum dqn_status check_prices(const struct dqn_bars *bars,
                 "the %s market leaves the positive finite prices at bar %zu of %zu; use "
                 "fewer synthetic.bars or a smaller synthetic.%s",
                 dqn_config_choice("synthetic.market", config->market), i, bars->n,
-                config->market >= DQN_MARKET_OU ? "ou_std" : "sigma");
+                config->market == DQN_MARKET_OU || config->market == DQN_MARKET_OU_SHUFFLED
+                    ? "ou_std"
+                    : "sigma");
         }
     }
     return DQN_OK;
@@ -179,6 +182,10 @@ enum dqn_status dqn_bars_synthetic(struct dqn_bars *out,
         regular_times(out, config->bar_seconds);
         if (config->market == DQN_MARKET_OU || config->market == DQN_MARKET_OU_SHUFFLED) {
             ornstein_uhlenbeck(out, config);
+        } else if (config->market == DQN_MARKET_MICRO) {
+            dqn_market_micro(out, config);
+        } else if (config->market >= DQN_MARKET_MARKOV_VISIBLE) {
+            dqn_market_markov(out, config);
         } else {
             walk(out, config);
         }

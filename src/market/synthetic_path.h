@@ -16,7 +16,8 @@ enum dqn_market_lane {
     DQN_MARKET_GAP,      /* opening gaps; counter = bar */
     DQN_MARKET_VOLUME,   /* counter = bar */
     DQN_MARKET_STATE,    /* autoregressive states; counter = bar */
-    DQN_MARKET_SHUFFLE   /* counter = bar */
+    DQN_MARKET_SHUFFLE,  /* counter = bar */
+    DQN_MARKET_SHAPE     /* shapes of micro bars; counter = bar */
 };
 
 /* Money traded in a bar, on average: far above what an agent with the default equity trades. */
@@ -101,5 +102,10 @@ DQN_SHARED void dqn_market_put_bar(struct dqn_bars *bars, size_t i, double open,
 /* The market with hours, weekends, changing volatility and mispricing (bars_realistic.c). `bars` is
  * allocated with volume and hidden. */
 void dqn_market_realistic(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
+
+/* Two-state drift, and the markets that reward one kind of order (bars_micro.c). `bars` is allocated
+ * with volume and hidden; fills prices and the hidden state. */
+void dqn_market_markov(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
+void dqn_market_micro(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
 
 #endif
