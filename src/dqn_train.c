@@ -224,6 +224,10 @@ static enum dqn_status open_folder(const struct dqn_config *config, const char *
 static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config, bool *stopped) {
     char resume[DQN_TEXT_MAX];
     const char *wanted = dqn_cli_value(cli, "--resume");
+    if (wanted != NULL && dqn_cli_has(cli, "--init-from")) {
+        return dqn_fail(DQN_ERR_CONFIG, "--resume goes on with the network of its checkpoint, and "
+                                        "--init-from asks for another: give one of them");
+    }
     if (wanted != NULL) {
         DQN_TRY(dqn_run_folder_resolve(resume, sizeof resume, wanted));
     }
