@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# The programs as a person runs them: exit codes, messages, folders, signals, kills and resumes.
+#     tests/cli_run_test.sh FOLDER_OF_THE_PROGRAMS FOLDER_OF_THE_TESTS [SEED]
+set -uo pipefail
+bin=$(cd "$1" && pwd)
+same=$(cd "$2" && pwd)/h5_same
+RANDOM=${3:-1}
+train=$bin/dqn-train
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+step=0
+
+fail() {
+  failures=$((failures + 1))
+  echo "FAIL: $*" >&2
+  [ -s out ] && sed 's/^/  out: /' out | tail -5 >&2
+  [ -s err ] && sed 's/^/  err: /' err | tail -5 >&2
+}
+
+# expect CODE COMMAND...: runs it, output in the files out and err, and checks the exit code.
+expect() {
+  local want=$1 code=0
+  shift
+  step=$((step + 1))
+  "$@" >out 2>err </dev/null || code=$?
+  [ "$code" -eq "$want" ] || fail "exit code $code instead of $want: ${*/#$bin\//}"
+}
+
+# says FILE TEXT: what the last command wrote to out or err.
+says() {
+  grep -qF -- "$2" "$1" || fail "$1 does not say '$2'"
+}
+
+same_checkpoint() {
+  "$same" "$1" "$2" 2>err || fail "$1 and $2 differ"
+}
+
+# A run of about a second, and one that ends soon.
+cat >long.yaml <<YAML
+env: {name: cartpole, lanes: 4}
+device: cpu
+threads: 1
+net: {hidden: [64, 64]}
+replay: {capacity: 20000}
+learner: {batch: 64}
+train: {env_steps: 60000, epoch_steps: 6000, replay_ratio: 0.25}
+eval: {episodes: 5}
+YAML
+sed 's/60000/4000/; s/6000/1000/' long.yaml >short.yaml
+last=epoch-000010.h5
+
+# ---- printing ----
+expect 0 "$train" --help
+says out 'usage: dqn-train CONFIG'
+says out 'learner.lr'
+expect 0 "$train" --version
+says out 'HDF5'
+expect 0 "$train" --completion
+says out '--resume'
+bash -n out || fail 'the completion script is no bash'
+expect 0 "$train" short.yaml --print-config --set learner.lr=3e-4
+says out 'lr: 0.0003'
+cp out printed.yaml
+expect 0 "$train" printed.yaml --print-config
+cmp -s out printed.yaml || fail '--print-config of its own output differs'
+expect 0 "$bin/dqn-eval" --help
+expect 0 "$bin/dqn-data" --help
+expect 0 "$bin/dqn-bench" --help
+
+# ---- what is refused ----
+expect 2 "$train"
+says err 'no configuration was given'
+expect 2 "$train" none.yaml
+says err 'none.yaml'
+expect 2 "$train" short.yaml --set learner.lrr=1
+says err 'learner.lr'
+expect 2 "$train" short.yaml --set learner.lr=-1
+expect 2 "$train" short.yaml --reusme x
+says err '--resume'
+expect 2 "$train" short.yaml other.yaml
+expect 2 "$train" short.yaml --name a/b
+expect 3 "$train" --set env.name=trading --set data.file=none.csv --set device=cpu printed.yaml
+says err 'none.csv'
+printf 'timestamp,open,high,low,close\n2020-01-01,1,nonsense,1,1\n' >bad.csv
+expect 3 "$train" --set env.name=trading --set data.file=bad.csv --set device=cpu printed.yaml
+says err 'bad.csv'
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  expect 4 "$train" short.yaml --device cuda
+fi
+: >a-file
+expect 5 "$train" short.yaml --set output=a-file
+expect 5 "$train" short.yaml --set output=/proc/none
+if [ "$(id -u)" -ne 0 ]; then
+  mkdir -m 555 read-only
+  expect 5 "$train" short.yaml --set output=read-only
+  says err 'read-only'
+fi
+expect 6 "$train" short.yaml --set learner.lr=10 --set learner.weight_decay=1 --name diverges
+says err 'not finite'
+says err 'lastly in update'
+expect 5 "$train" --resume nowhere
+mkdir empty
+expect 7 "$train" --resume empty
+expect 7 "$train" --verify empty
+says err 'no checkpoint'
+expect 5 "$train" --verify nowhere
+expect 2 "$bin/dqn-bench" nonsense
+expect 2 "$bin/dqn-eval"
+
+# ---- runs and folders ----
+expect 0 "$train" short.yaml
+expect 0 "$train" short.yaml
+for n in 1 2; do
+  [ -d "checkpoints/short-$n" ] || fail "there is no folder of run $n"
+done
+[ checkpoints/latest -ef checkpoints/short-2 ] || fail 'latest is not the newest run'
+same_checkpoint checkpoints/short-1/epoch-000004.h5 checkpoints/short-2/epoch-000004.h5
+[ "$(wc -l <checkpoints/short-1/metrics.csv)" -eq 5 ] || fail 'metrics.csv has not five lines'
+expect 0 "$train" checkpoints/short-1/config.yaml --name again
+same_checkpoint checkpoints/short-1/epoch-000004.h5 checkpoints/again-1/epoch-000004.h5
+expect 0 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --name warm --quiet
+[ "$(cat out err | wc -c)" -eq 0 ] || fail '--quiet prints'
+expect 0 "$bin/dqn-eval" checkpoints/short-1 --episodes 5
+expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
+says out '{'
+expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
+says out '"bench": "collect"'
+expect 2 "$train" --resume checkpoints/short-1 --init-from checkpoints/short-2/best.h5
+says err '--init-from'
+
+# ---- integrity ----
+expect 0 "$train" --verify checkpoints/short-1
+expect 0 "$train" --verify checkpoints
+expect 0 "$train" --verify checkpoints/short-1/best.h5
+expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8
+says err 'nn/params'
+cp -r checkpoints/short-1 damaged
+printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null
+expect 0 "$train" --verify damaged
+says out 'damaged'
+cp checkpoints/short-1/epoch-000003.h5 damaged/
+truncate -s 30000 damaged/epoch-000004.h5
+expect 7 "$train" --verify damaged
+says err 'epoch-000003.h5'
+expect 7 "$train" --resume damaged
+says err 'epoch-000003.h5: name it'
+expect 7 "$bin/dqn-eval" damaged/epoch-000004.h5
+expect 0 "$train" --resume damaged/epoch-000003.h5
+same_checkpoint damaged/epoch-000004.h5 checkpoints/short-1/epoch-000004.h5
+
+# ---- resume with a configuration ----
+expect 0 "$train" short.yaml --resume checkpoints/short-2/epoch-000003.h5 --set learner.lr=2e-3
+says err 'learner.lr: the checkpoint has 0.001; 0.002 is now in force'
+find checkpoints/short-1 -type f -exec sha256sum {} + | sort >before
+expect 2 "$train" --resume checkpoints/short-1 --set replay.capacity=1500
+says err 'replay.capacity = 1500, but the checkpoint was made with 20000'
+expect 2 "$train" short.yaml --resume checkpoints/short-1 --set collect.n_step=3
+expect 2 "$train" short.yaml --resume checkpoints/short-1 --set net.hidden=8
+find checkpoints/short-1 -type f -exec sha256sum {} + | sort >after
+cmp -s before after || fail 'a refused resume changed files of the run'
+expect 0 "$train" short.yaml --set checkpoint.replay=false --name lean
+says err 'leave the replay out'
+expect 0 "$train" --resume checkpoints/lean-1/epoch-000003.h5
+says err 'holds no replay'
+
+# ---- signals, kills, and a second process ----
+expect 0 "$train" long.yaml --name whole --quiet
+begun=$(date +%s%N)
+expect 0 "$train" long.yaml --name timed --quiet
+whole_ms=$((($(date +%s%N) - begun) / 1000000))
+
+# wait_for_folder FOLDER: until training has begun there.
+wait_for_folder() {
+  local i
+  for ((i = 0; i < 500; i++)); do
+    [ -e "$1/metrics.csv" ] && return
+    sleep 0.02
+  done
+  fail "no run began in $1"
+}
+
+# interrupted NAME SIGNAL CODE MS: a run that gets the signal after that many ms of training; then
+# resumed with more of them until it ends.
+interrupted() {
+  local name=$1 signal=$2 code=$3 ms=$4 got=0 rounds=0
+  "$train" long.yaml --name "$name" >out 2>err </dev/null &
+  local pid=$!
+  wait_for_folder "checkpoints/$name-1"
+  while :; do
+    sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
+    kill -s "$signal" "$pid" 2>/dev/null
+    got=0
+    wait "$pid" 2>/dev/null || got=$?
+    [ "$got" -eq 0 ] && break
+    [ "$got" -eq "$code" ] || fail "$name: exit code $got instead of $code"
+    [ "$signal" = KILL ] || says err 'everything is saved'
+    "$train" --verify "checkpoints/$name-1" >verified 2>&1 ||
+      [ "$signal" = KILL ] || fail "$name: $(cat verified)"
+    rounds=$((rounds + 1))
+    ms=$((ms + whole_ms / 4))
+    if ! ls "checkpoints/$name-1"/epoch-*.h5 >/dev/null 2>&1; then
+      rm -rf "checkpoints/$name-1" # killed before the first checkpoint
+      "$train" long.yaml --name "$name" >out 2>err </dev/null &
+    else
+      "$train" --resume "checkpoints/$name-1" >out 2>err </dev/null &
+    fi
+    pid=$!
+    [ "$rounds" -lt 30 ] || { fail "$name does not end"; kill -KILL "$pid"; break; }
+  done
+  same_checkpoint "checkpoints/whole-1/$last" "checkpoints/$name-1/$last"
+  cut -d, -f1-30 "checkpoints/$name-1/metrics.csv" |
+    cmp -s - <(cut -d, -f1-30 checkpoints/whole-1/metrics.csv) || fail "$name: metrics.csv differs"
+  [ -z "$(find "checkpoints/$name-1" -name '.tmp*' -o -name '*.new')" ] || fail "$name: left-overs"
+  echo "$name: $rounds rounds"
+}
+
+for i in 1 2 3; do
+  interrupted "int$i" INT 130 $((RANDOM % (whole_ms / 2 + 1)))
+  interrupted "term$i" TERM 143 $((RANDOM % (whole_ms / 2 + 1)))
+  interrupted "kill$i" KILL 137 $((RANDOM % (whole_ms / 2 + 1)))
+done
+interrupted hup HUP 129 $((whole_ms / 5))
+
+"$train" long.yaml --name busy --set train.env_steps=6000000 >/dev/null 2>&1 </dev/null &
+busy=$!
+wait_for_folder checkpoints/busy-1
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/busy-1/epoch-000001.h5 ] && break
+  sleep 0.02
+done
+expect 1 "$train" --resume checkpoints/busy-1
+says err 'checkpoints/busy-1'
+kill -TERM "$busy"
+wait "$busy"
+[ $? -eq 143 ] || fail 'the first process did not go on'
+
+echo "$step commands, a whole run takes $whole_ms ms, $failures failures"
+[ "$failures" -eq 0 ]
