@@ -87,7 +87,7 @@ printf 'timestamp,open,high,low,close\n2020-01-01,1,nonsense,1,1\n' >bad.csv
 expect 3 "$train" --set env.name=trading --set data.file=bad.csv --set device=cpu printed.yaml
 says err 'bad.csv'
 if ! nvidia-smi -L >/dev/null 2>&1; then
-  expect 4 "$train" short.yaml --device cuda
+  expect 4 "$train" short.yaml --device cuda --name none
 fi
 : >a-file
 expect 5 "$train" short.yaml --set output=a-file
