@@ -1,7 +1,8 @@
 /* The part of Criterion that the suites use, without Criterion: for builds with DQN_PLAIN_TESTS=ON,
- * where this header stands before the library's. Criterion starts each test in a process whose
- * memory map it lays out itself, which the thread sanitizer does not survive; here each test runs
- * in a plain child process. */
+ * where this header stands before the library's. Criterion maps an arena at an address of its own
+ * choice that each test's process inherits; under the thread sanitizer that address is taken
+ * ("Could not initialize inheritable arena"), with and without address randomisation. Here each
+ * test runs in a plain child process. */
 #ifndef DQN_TESTS_PLAIN_CRITERION_H
 #define DQN_TESTS_PLAIN_CRITERION_H
 
