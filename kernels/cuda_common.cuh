@@ -39,6 +39,8 @@ struct dqn_cuda_device {
     uint64_t n_allocs; /* allocations asked for, for the faults oom_at and oom_from */
 };
 
+enum { DQN_CUDA_SCRATCH = 1 << 19, DQN_CUDA_SIDES = 4 };
+
 struct dqn_nn_plans; /* nn_gemm_cuda.cu: matrix product plans of one queue */
 struct dqn_nn_cudnn; /* nn_cudnn_cuda.cu: cuDNN handle and descriptors of one queue */
 
@@ -49,14 +51,12 @@ struct dqn_cuda_queue {
     struct dqn_queue base;
     struct dqn_cuda_device *device;
     cudaStream_t stream;
-    cudaStream_t side; /* work beside `stream`, between dqn_cuda_fork and dqn_cuda_join */
+    cudaStream_t side[DQN_CUDA_SIDES]; /* work beside `stream`, between fork and join */
     cudaEvent_t forked, joined;
     double *scratch; /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
     struct dqn_nn_cudnn *cudnn; /* NULL until first used */
 };
-
-enum { DQN_CUDA_SCRATCH = 1 << 19 };
 
 static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
     return (struct dqn_cuda_queue *)q; /* base is the first member */
@@ -67,10 +67,10 @@ static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *q) {
     return dqn_cuda_queue_of(q)->stream;
 }
 
-/* From here on q->side may run, after everything enqueued on q->stream up to now. */
-enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q);
-/* q->stream goes on after everything enqueued on q->side. */
-enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q);
+/* From here on q->side[i] may run, after everything enqueued on q->stream up to now. */
+enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q, size_t i);
+/* q->stream goes on after everything enqueued on q->side[i], which was forked. */
+enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q, size_t i);
 
 /* ---- errors ---- */
 

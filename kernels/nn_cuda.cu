@@ -78,6 +78,29 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
     return net->dueling ? dqn_layer_head_to_q(q, net, rows, x, args->q) : DQN_OK;
 }
 
+/* Each pass on a stream of its own. Activations by cuDNN share the queue's handle, so such nets go
+ * one after another. */
+static enum dqn_status cuda_forward_many(struct dqn_queue *base,
+                                         const struct dqn_forward_args *args, size_t n) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    const bool apart = args->net->layer[0].activation == DQN_RELU && n <= DQN_CUDA_SIDES;
+    for (size_t i = 1; i < n; i++) {
+        struct dqn_cuda_queue beside = *q;
+        if (!apart) {
+            DQN_TRY(cuda_forward(base, &args[i]));
+            continue;
+        }
+        beside.stream = q->side[i];
+        DQN_TRY(dqn_cuda_fork(q, i));
+        DQN_TRY(cuda_forward(&beside.base, &args[i]));
+    }
+    DQN_TRY(cuda_forward(base, &args[0]));
+    for (size_t i = 1; i < n && apart; i++) {
+        DQN_TRY(dqn_cuda_join(q, i));
+    }
+    return DQN_OK;
+}
+
 /* ---- backward ---- */
 
 /* Sums over a long batch are split into parts of equal length, each a product of its own in the
@@ -132,11 +155,13 @@ static size_t workspace_bytes(const struct dqn_device *device, const struct dqn_
 }
 
 /* dW = dz^T x of each part, column-major dW [in_ld, out_ld] = X [in_ld, rows] dZ [out_ld, rows]^T,
- * and the column sums of dz, which are the derivative by the bias. `to` holds whole parameter
- * blocks. On the side stream: nothing but the join waits for it. */
-static enum dqn_status weight_gradient(struct dqn_cuda_queue *q, const struct dqn_net *net,
-                                       const struct dqn_layer *layer, size_t groups, size_t rows,
-                                       const float *x, const float *dz, float *to) {
+ * and the column sums of dz, which are the derivative by the bias. (The epilogue BGRADB, which
+ * gives both, is offered for slow FP32 products only.) `to` holds whole parameter blocks. On a side
+ * stream: nothing but the join waits for it. */
+static enum dqn_status weight_gradient(struct dqn_cuda_queue *q, size_t side,
+                                       const struct dqn_net *net, const struct dqn_layer *layer,
+                                       size_t groups, size_t rows, const float *x, const float *dz,
+                                       float *to) {
     struct dqn_gemm g;
     memset(&g, 0, sizeof g);
     g.trans_b = 1;
@@ -147,17 +172,13 @@ static enum dqn_status weight_gradient(struct dqn_cuda_queue *q, const struct dq
     g.stride_a = g.k * g.m;
     g.stride_b = g.k * g.n;
     g.stride_d = g.stride_bias = (int64_t)net->n_params;
-    g.epilogue = CUBLASLT_EPILOGUE_BGRADB;
-    float *dw = to + layer->weight, *db = to + layer->bias;
-    struct dqn_gemm_plan *plan = NULL;
-    DQN_TRY(dqn_gemm_plan(q->plans, &g, &plan));
-    if (plan != NULL) {
-        return dqn_gemm_run(q->plans, plan, q->side, x, dz, 0.0f, dw, db);
-    }
     g.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    struct dqn_gemm_plan *plan = NULL;
+    const cudaStream_t stream = q->side[side];
     DQN_TRY(dqn_gemm_plan_needed(q->plans, &g, &plan));
-    DQN_TRY(dqn_gemm_run(q->plans, plan, q->side, x, dz, 0.0f, dw, NULL));
-    return dqn_layer_column_sums(q->side, groups, rows, layer->out_ld, dz, db, net->n_params);
+    DQN_TRY(dqn_gemm_run(q->plans, plan, stream, x, dz, 0.0f, to + layer->weight, NULL));
+    return dqn_layer_column_sums(stream, groups, rows, layer->out_ld, dz, to + layer->bias,
+                                 net->n_params);
 }
 
 /* dx = dz W, column-major dX [in_ld, B] = W [in_ld, out_ld] dZ [out_ld, B]. */
@@ -180,7 +201,7 @@ static enum dqn_status input_gradient(struct dqn_cuda_queue *q,
                         NULL);
 }
 
-/* Down through the layers on the stream, each layer's weights beside it on the side stream. */
+/* Down through the layers on the stream, each layer's weights beside it on a side stream. */
 static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_backward_args *args) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     const struct dqn_net *net = args->net;
@@ -199,8 +220,9 @@ static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_ba
     for (size_t l = net->n_layers; l-- > 0;) {
         const struct dqn_layer *layer = &net->layer[l];
         const float *x = l == 0 ? args->x : args->acts + rows * net->layer[l - 1].output;
-        DQN_TRY(dqn_cuda_fork(q));
-        DQN_TRY(weight_gradient(q, net, layer, k * parts, args->batch / parts, x, dz, to));
+        const size_t side = l % DQN_CUDA_SIDES;
+        DQN_TRY(dqn_cuda_fork(q, side));
+        DQN_TRY(weight_gradient(q, side, net, layer, k * parts, args->batch / parts, x, dz, to));
         if (l > 0) {
             const struct dqn_layer *below = &net->layer[l - 1];
             float *dx = floats_at(args->workspace, space.dz[l - 1]);
@@ -210,14 +232,15 @@ static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_ba
             dz = dx;
         }
     }
-    if (!direct) {
-        DQN_TRY(dqn_layer_join_parts(q->side, k, parts, net->n_params, partial, args->accumulate,
-                                     args->grads));
+    for (size_t i = 0; i < net->n_layers && i < DQN_CUDA_SIDES; i++) {
+        DQN_TRY(dqn_cuda_join(q, i));
     }
-    return dqn_cuda_join(q);
+    return direct ? DQN_OK
+                  : dqn_layer_join_parts(q->stream, k, parts, net->n_params, partial,
+                                         args->accumulate, args->grads);
 }
 
 const struct dqn_nn_ops dqn_cuda_nn_ops = {
     workspace_bytes, dqn_cuda_init,  cuda_forward, cuda_backward,
-    dqn_cuda_td,     dqn_cuda_apply, dqn_cuda_act,
+    dqn_cuda_td,     dqn_cuda_apply, dqn_cuda_act, cuda_forward_many,
 };

@@ -32,8 +32,10 @@ static void cuda_queue_destroy(struct dqn_queue *base) {
     if (q->joined != NULL) {
         (void)cudaEventDestroy(q->joined);
     }
-    if (q->side != NULL) {
-        (void)cudaStreamDestroy(q->side);
+    for (int i = 0; i < DQN_CUDA_SIDES; i++) {
+        if (q->side[i] != NULL) {
+            (void)cudaStreamDestroy(q->side[i]);
+        }
     }
     if (q->stream != NULL) {
         (void)cudaStreamDestroy(q->stream);
@@ -46,7 +48,9 @@ static void cuda_queue_destroy(struct dqn_queue *base) {
 static enum dqn_status fill_queue(struct dqn_cuda_queue *q) {
     DQN_CUDA(cudaSetDevice(q->device->index));
     DQN_CUDA(cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking));
-    DQN_CUDA(cudaStreamCreateWithFlags(&q->side, cudaStreamNonBlocking));
+    for (int i = 0; i < DQN_CUDA_SIDES; i++) {
+        DQN_CUDA(cudaStreamCreateWithFlags(&q->side[i], cudaStreamNonBlocking));
+    }
     DQN_CUDA(cudaEventCreateWithFlags(&q->forked, cudaEventDisableTiming));
     DQN_CUDA(cudaEventCreateWithFlags(&q->joined, cudaEventDisableTiming));
     DQN_CUDA(cudaMalloc((void **)&q->scratch, DQN_CUDA_SCRATCH * sizeof(double)));
@@ -77,14 +81,14 @@ static enum dqn_status cuda_wait(struct dqn_queue *q) {
     return DQN_OK;
 }
 
-enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q) {
+enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q, size_t i) {
     DQN_CUDA(cudaEventRecord(q->forked, q->stream));
-    DQN_CUDA(cudaStreamWaitEvent(q->side, q->forked, 0));
+    DQN_CUDA(cudaStreamWaitEvent(q->side[i], q->forked, 0));
     return DQN_OK;
 }
 
-enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q) {
-    DQN_CUDA(cudaEventRecord(q->joined, q->side));
+enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q, size_t i) {
+    DQN_CUDA(cudaEventRecord(q->joined, q->side[i]));
     DQN_CUDA(cudaStreamWaitEvent(q->stream, q->joined, 0));
     return DQN_OK;
 }

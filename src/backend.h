@@ -179,6 +179,10 @@ struct dqn_nn_ops {
     enum dqn_status (*td)(struct dqn_queue *q, const struct dqn_td_args *args);
     enum dqn_status (*apply)(struct dqn_queue *q, const struct dqn_apply_args *args);
     enum dqn_status (*act)(struct dqn_queue *q, const struct dqn_act_args *args);
+    /* NULL, or n forward passes that do not depend on each other, side by side. Their outputs are
+     * apart, acts included; the results are those of n calls of forward. */
+    enum dqn_status (*forward_many)(struct dqn_queue *q, const struct dqn_forward_args *args,
+                                    size_t n);
 };
 
 /* ---- env: vectorised environments ----------------------------------------------------------- */
@@ -377,6 +381,7 @@ struct dqn_backend {
 /* What a queue starts with in both backends. */
 struct dqn_queue {
     const struct dqn_device *device;
+    bool capturing; /* kept by program.c: what is enqueued is recorded and does not run */
 };
 
 /* "cpu" always; "cuda" where built in, else NULL. */

@@ -7,10 +7,11 @@ struct dqn_learner {
     struct dqn_config_learner config;
     size_t batch;
     struct dqn_buffer *params, *target, *moment1, *moment2, *grads; /* [K, P] */
-    struct dqn_buffer *acts, *acts_next; /* layer outputs at s; scratch at s' */
-    struct dqn_buffer *q, *q_next_online, *q_next_target, *dq; /* [K, B, actions_ld] */
-    struct dqn_buffer *batch_stats, *stats;                    /* [K, fields] */
-    struct dqn_buffer *ok;                                     /* [K] */
+    struct dqn_buffer *acts;                                        /* layer outputs at s */
+    struct dqn_buffer *acts_next, *acts_target;                     /* scratch at s', by net */
+    struct dqn_buffer *q, *q_next_online, *q_next_target, *dq;      /* [K, B, actions_ld] */
+    struct dqn_buffer *batch_stats, *stats;                         /* [K, fields] */
+    struct dqn_buffer *ok;                                          /* [K] */
     struct dqn_buffer *workspace;
 };
 
@@ -33,6 +34,8 @@ static enum dqn_status register_scratch(struct dqn_learner *l, struct dqn_arena 
     DQN_TRY(
         dqn_arena_add(arena, &l->acts, device, DQN_F32, 0, "learn/acts", 3, k, b, net->act_floats));
     DQN_TRY(dqn_arena_add(arena, &l->acts_next, device, DQN_F32, 0, "learn/acts_next", 3, k, b,
+                          net->act_floats));
+    DQN_TRY(dqn_arena_add(arena, &l->acts_target, device, DQN_F32, 0, "learn/acts_target", 3, k, b,
                           net->act_floats));
     DQN_TRY(dqn_arena_add(arena, &l->q, device, DQN_F32, 0, "learn/q", 3, k, b, a));
     DQN_TRY(dqn_arena_add(arena, &l->q_next_online, device, DQN_F32, 0, "learn/q_next_online", 3, k,
@@ -88,27 +91,34 @@ enum dqn_status dqn_learner_copy_target(struct dqn_learner *l, struct dqn_queue 
                                             DQN_COPY_ON_DEVICE);
 }
 
-static enum dqn_status forward(struct dqn_learner *l, struct dqn_queue *q,
-                               const struct dqn_buffer *params, const float *x,
-                               struct dqn_buffer *acts, struct dqn_buffer *out) {
-    const struct dqn_forward_args args = {.net = l->o.net,
-                                          .n_agents = l->o.n_agents,
-                                          .batch = l->batch,
-                                          .params = params->data,
-                                          .x = x,
-                                          .acts = acts->data,
-                                          .q = out->data};
-    return q->device->backend->nn->forward(q, &args);
+static struct dqn_forward_args pass(const struct dqn_learner *l, const struct dqn_buffer *params,
+                                    const float *x, struct dqn_buffer *acts,
+                                    struct dqn_buffer *out) {
+    return (struct dqn_forward_args){.net = l->o.net,
+                                     .n_agents = l->o.n_agents,
+                                     .batch = l->batch,
+                                     .params = params->data,
+                                     .x = x,
+                                     .acts = acts->data,
+                                     .q = out->data};
 }
 
 /* Q at s by the online net, at s' by the target net and, for double DQN, by the online net. */
 static enum dqn_status evaluate_batch(struct dqn_learner *l, struct dqn_queue *q,
                                       const struct dqn_replay_batch *batch) {
-    if (l->config.double_q) {
-        DQN_TRY(forward(l, q, l->params, batch->next, l->acts_next, l->q_next_online));
+    const struct dqn_nn_ops *nn = q->device->backend->nn;
+    const struct dqn_forward_args passes[] = {
+        pass(l, l->params, batch->state, l->acts, l->q),
+        pass(l, l->target, batch->next, l->acts_target, l->q_next_target),
+        pass(l, l->params, batch->next, l->acts_next, l->q_next_online)};
+    const size_t n = l->config.double_q ? 3 : 2;
+    if (nn->forward_many != NULL) {
+        return nn->forward_many(q, passes, n);
     }
-    DQN_TRY(forward(l, q, l->target, batch->next, l->acts_next, l->q_next_target));
-    return forward(l, q, l->params, batch->state, l->acts, l->q);
+    for (size_t i = 0; i < n; i++) {
+        DQN_TRY(nn->forward(q, &passes[i]));
+    }
+    return DQN_OK;
 }
 
 static enum dqn_status td_errors(struct dqn_learner *l, struct dqn_queue *q,
