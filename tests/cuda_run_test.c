@@ -17,6 +17,7 @@ static void need_gpu(void) {
         return;
     }
     cr_assert_null(getenv("DQN_TEST_REQUIRE_CUDA"), "a GPU is required: %s", dqn_error_text());
+    fputs("[SKIP] no GPU can be used here\n", stderr); /* Criterion says it with --verbose only */
     cr_skip_test("no GPU can be used here");
 }
 
