@@ -11,6 +11,7 @@
 #include "run_folder.h"
 #include "trainer.h"
 #include "versions.h"
+#include "walk_forward.h"
 
 static const struct dqn_cli_option options[] = {
     {"--set", "KEY=VALUE", "set a configuration key; may be repeated"},
@@ -121,12 +122,34 @@ static enum dqn_status load_resumed(const struct dqn_cli *cli, const struct over
     return status;
 }
 
-static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume,
+/* The same for a walk-forward, whose folder has a configuration and no checkpoint. */
+static enum dqn_status load_walk(const struct dqn_cli *cli, const struct overrides *o,
+                                 const char *folder, struct dqn_config *config) {
+    char file[DQN_TEXT_MAX + 16];
+    struct dqn_config *saved = NULL;
+    snprintf(file, sizeof file, "%s/config.yaml", folder);
+    DQN_TRY(dqn_alloc((void **)&saved, 1, sizeof *saved, "a configuration"));
+    enum dqn_status status = dqn_config_load(saved, file, 0, NULL);
+    if (status == DQN_OK) {
+        const char *given = cli->n_arguments > 0 ? cli->argument[0] : file;
+        status = dqn_config_load(config, given, o->n, o->text);
+    }
+    if (status == DQN_OK) {
+        status = dqn_config_resume(config, saved, say_difference, NULL);
+    }
+    free(saved);
+    return status;
+}
+
+/* `resume`: a checkpoint, or with `walk` the folder of a walk-forward; NULL = a new run. */
+static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume, bool walk,
                                    struct dqn_config *config) {
     struct overrides *o = NULL;
     DQN_TRY(dqn_alloc((void **)&o, 1, sizeof *o, "overrides"));
     enum dqn_status status = collect_overrides(cli, o);
-    if (status == DQN_OK && resume != NULL) {
+    if (status == DQN_OK && resume != NULL && walk) {
+        status = load_walk(cli, o, resume, config);
+    } else if (status == DQN_OK && resume != NULL) {
         status = load_resumed(cli, o, resume, config);
     } else if (status == DQN_OK && cli->n_arguments == 0) {
         status = dqn_fail(DQN_ERR_CONFIG,
@@ -191,6 +214,19 @@ static enum dqn_status train(const struct dqn_config *config, const char *folder
     return status;
 }
 
+static enum dqn_status train_walk(const struct dqn_config *config, const char *folder,
+                                  const struct dqn_cli *cli, bool *stopped) {
+    if (dqn_cli_has(cli, "--init-from")) {
+        return dqn_fail(DQN_ERR_CONFIG, "--init-from does not go with walk_forward, whose runs "
+                                        "start afresh; see walk_forward.warm_start");
+    }
+    const struct dqn_walk_options walk_options = {.config = config,
+                                                  .folder = folder,
+                                                  .quiet = dqn_cli_has(cli, "--quiet"),
+                                                  .stop = &stop_signal};
+    return dqn_walk_forward(&walk_options, NULL, stopped);
+}
+
 /* "cartpole" of "configs/cartpole.yaml". */
 static void run_name(const struct dqn_config *config, char *out, size_t size) {
     if (config->run.name[0] != '\0') {
@@ -208,9 +244,12 @@ static void run_name(const struct dqn_config *config, char *out, size_t size) {
     }
 }
 
-static enum dqn_status open_folder(const struct dqn_config *config, const char *resume,
+static enum dqn_status open_folder(const struct dqn_config *config, const char *resume, bool walk,
                                    struct dqn_run_folder *folder) {
     char output[DQN_TEXT_MAX], name[DQN_TEXT_MAX];
+    if (resume != NULL && walk) {
+        return dqn_run_folder_open(folder, resume, NULL);
+    }
     if (resume != NULL) {
         DQN_TRY(dqn_run_folder_of(output, sizeof output, resume));
         DQN_TRY(dqn_run_folder_open(folder, output, NULL));
@@ -228,10 +267,11 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         return dqn_fail(DQN_ERR_CONFIG, "--resume goes on with the network of its checkpoint, and "
                                         "--init-from asks for another: give one of them");
     }
-    if (wanted != NULL) {
+    const bool walk_again = wanted != NULL && dqn_walk_find(resume, sizeof resume, wanted);
+    if (wanted != NULL && !walk_again) {
         DQN_TRY(dqn_run_folder_resolve(resume, sizeof resume, wanted));
     }
-    DQN_TRY(load_config(cli, wanted != NULL ? resume : NULL, config));
+    DQN_TRY(load_config(cli, wanted != NULL ? resume : NULL, walk_again, config));
     if (dqn_cli_has(cli, "--print-config")) {
         char *text = NULL;
         DQN_TRY(dqn_config_print(config, &text));
@@ -242,13 +282,17 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     struct dqn_run_folder folder;
     char *text = NULL;
     DQN_TRY(dqn_config_print(config, &text));
-    enum dqn_status status = open_folder(config, wanted != NULL ? resume : NULL, &folder);
+    enum dqn_status status =
+        open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
     if (status == DQN_OK) {
         status = dqn_run_folder_write_config(folder.path, text, NULL);
         if (status == DQN_OK) {
             install_handlers();
-            status = train(config, folder.path, wanted != NULL ? resume : NULL,
-                           dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), stopped);
+            status = config->walk_forward.train > 0
+                         ? train_walk(config, folder.path, cli, stopped)
+                         : train(config, folder.path, wanted != NULL ? resume : NULL,
+                                 dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"),
+                                 stopped);
         }
         if (*stopped) {
             dqn_warn("interrupted; everything is saved: dqn-train --resume %s", folder.path);

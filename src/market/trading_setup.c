@@ -11,7 +11,35 @@
 
 static const char *const split_names[DQN_SPLITS] = {"training", "validation", "test"};
 
+/* data.split_bars: first and end bar of each split. */
+static enum dqn_status place_explicit(struct dqn_market *market, const struct dqn_ints *bars) {
+    if (bars->n != 2 * DQN_SPLITS) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "data.split_bars has %zu numbers; it needs 6: first and end bar of "
+                        "training, validation and test",
+                        bars->n);
+    }
+    int64_t before = 0;
+    for (size_t i = 0; i < bars->n; i++) {
+        if (bars->v[i] < before || bars->v[i] > (int64_t)market->bars.n) {
+            return dqn_fail(DQN_ERR_CONFIG,
+                            "data.split_bars: bar %lld does not come after the number before it "
+                            "(%lld), or not within the %zu bars of the data",
+                            (long long)bars->v[i], (long long)before, market->bars.n);
+        }
+        before = bars->v[i];
+    }
+    for (int split = 0; split < DQN_SPLITS; split++) {
+        market->split_first[split] = (size_t)bars->v[2 * split];
+        market->split_last[split] = (size_t)bars->v[2 * split + 1];
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status place_splits(struct dqn_market *market, const struct dqn_config *config) {
+    if (config->data.split_bars.n > 0) {
+        return place_explicit(market, &config->data.split_bars);
+    }
     const struct dqn_reals *split = &config->data.split;
     if (split->n != DQN_SPLITS) {
         return dqn_fail(DQN_ERR_CONFIG,
@@ -98,15 +126,16 @@ static int compare_doubles(const void *a, const void *b) {
 
 /* Median volume of the training bars that traded. */
 static enum dqn_status measure_volume(struct dqn_market *market) {
+    const size_t first = market->split_first[DQN_SPLIT_TRAIN];
     const size_t n = market->split_last[DQN_SPLIT_TRAIN];
     if (market->bars.volume == NULL) {
         return DQN_OK;
     }
     void *copy = NULL;
-    DQN_TRY(dqn_alloc(&copy, n, sizeof(double), "volumes"));
+    DQN_TRY(dqn_alloc(&copy, n - first, sizeof(double), "volumes"));
     double *volume = copy;
     size_t traded = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         if (market->bars.volume[i] > 0.0) {
             volume[traded++] = market->bars.volume[i];
         }
@@ -165,9 +194,9 @@ static enum dqn_status make_features(struct dqn_market *market, const struct dqn
         memcpy(market->std, std, sizeof market->std);
     } else {
         size_t constant;
-        DQN_TRY(dqn_features_fit(&market->bars, market->features, 0,
-                                 market->split_last[DQN_SPLIT_TRAIN], market->mean, market->std,
-                                 &constant));
+        DQN_TRY(dqn_features_fit(
+            &market->bars, market->features, market->split_first[DQN_SPLIT_TRAIN],
+            market->split_last[DQN_SPLIT_TRAIN], market->mean, market->std, &constant));
         if (constant > 0) {
             dqn_info("features: %zu of %d are constant in training and become 0", constant,
                      DQN_MARKET_FEATURES);

@@ -1,0 +1,385 @@
+/* The runs of a walk-forward. */
+#include "walk_forward.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "file_ops.h"
+#include "greedy_policy.h"
+#include "run_folder.h"
+#include "trainer.h"
+
+static const double year_s = 365.2425 * 86400.0;
+
+static enum dqn_status join(char *out, size_t size, const char *folder, const char *name) {
+    const int n = snprintf(out, size, "%s/%s", folder, name);
+    if (n < 0 || (size_t)n >= size) {
+        return dqn_fail(DQN_ERR_DISK, "%s: the path is longer than %zu bytes; use a shorter one",
+                        folder, size - 1);
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_path(char *out, size_t size, const char *folder, size_t fold,
+                                int64_t seed) {
+    char name[64];
+    snprintf(name, sizeof name, "fold-%02zu-seed-%" PRId64, fold + 1, seed);
+    return join(out, size, folder, name);
+}
+
+static bool is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool dqn_walk_find(char *folder, size_t size, const char *path) {
+    static const char *const places[] = {"", "/latest"};
+    for (size_t i = 0; i < DQN_COUNT_OF(places); i++) {
+        char file[DQN_TEXT_MAX];
+        const int a = snprintf(folder, size, "%s%s", path, places[i]);
+        const int b = snprintf(file, sizeof file, "%s%s/walk-forward.json", path, places[i]);
+        if (a >= 0 && (size_t)a < size && b >= 0 && (size_t)b < sizeof file && is_file(file)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
+
+static const char result_head[] = "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu\n";
+
+static enum dqn_status write_result(const struct dqn_walk_run *run, const char *path) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (file == NULL) {
+        return dqn_fail(DQN_ERR_MEMORY, "%s: no memory for its text: %s", path, strerror(errno));
+    }
+    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu\n",
+            run->validation, run->test, run->best_epoch, run->n);
+    fprintf(file, "time_ns,exposure,gain,market\n");
+    for (size_t i = 0; i < run->n; i++) {
+        const struct dqn_walk_step *s = &run->steps[i];
+        fprintf(file, "%" PRId64 ",%.17g,%.17g,%.17g\n", s->time_ns, s->exposure, s->gain,
+                s->market);
+    }
+    const bool bad = ferror(file) != 0;
+    enum dqn_status status = DQN_OK;
+    if (fclose(file) != 0 || bad) {
+        status = dqn_fail(DQN_ERR_MEMORY, "%s: no memory for its text", path);
+    } else {
+        status = dqn_file_replace(&dqn_file_ops_system, path, text, size);
+    }
+    free(text);
+    return status;
+}
+
+static enum dqn_status read_steps(FILE *file, const char *path, struct dqn_walk_run *run) {
+    char line[256];
+    if (fscanf(file, result_head, &run->validation, &run->test, &run->best_epoch, &run->n) != 4 ||
+        run->n > SIZE_MAX / sizeof *run->steps || fgets(line, sizeof line, file) == NULL) {
+        return dqn_fail(DQN_ERR_DATA, "%s: not a test result; remove it and resume again", path);
+    }
+    DQN_TRY(dqn_alloc((void **)&run->steps, run->n, sizeof *run->steps, "a test result"));
+    for (size_t i = 0; i < run->n; i++) {
+        struct dqn_walk_step *s = &run->steps[i];
+        if (fgets(line, sizeof line, file) == NULL ||
+            sscanf(line, "%" SCNd64 ",%lf,%lf,%lf", &s->time_ns, &s->exposure, &s->gain,
+                   &s->market) != 4) {
+            return dqn_fail(DQN_ERR_DATA,
+                            "%s: step %zu of %zu cannot be read; remove the file and "
+                            "resume again",
+                            path, i + 1, run->n);
+        }
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status read_result(struct dqn_walk_run *run, const char *path) {
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be read: %s", path, strerror(errno));
+    }
+    const enum dqn_status status = read_steps(file, path, run);
+    fclose(file);
+    return status;
+}
+
+/* ---- passes over validation and test --------------------------------------------------------- */
+
+struct pass {
+    const struct dqn_market *market;
+    bool linear;
+    double start_equity, sum;
+    struct dqn_walk_step *steps; /* NULL = only the sum */
+    size_t n, capacity;
+};
+
+static void add_step(void *context, const struct trading_step_record *record) {
+    struct pass *pass = context;
+    const double gain = pass->linear
+                            ? (record->equity_after - record->equity_before) / pass->start_equity
+                            : record->log_return;
+    pass->sum += gain;
+    if (pass->steps != NULL && pass->n < pass->capacity) {
+        pass->steps[pass->n++] =
+            (struct dqn_walk_step){.time_ns = pass->market->bars.time_ns[record->result_bar],
+                                   .exposure = record->exposure_after,
+                                   .gain = gain,
+                                   .market = dqn_log(record->close / record->decision_price)};
+    }
+}
+
+/* One greedy pass, flat at first, over a whole part. */
+static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_split split,
+                                 struct dqn_greedy_policy *policy, struct pass *pass) {
+    const struct dqn_config *config = dqn_trainer_config(trainer);
+    struct trading_params params;
+    DQN_TRY(dqn_trading_params(&params, config, dqn_trainer_market(trainer), NULL, DQN_TRADING_EVAL,
+                               split, 1));
+    const struct dqn_env_key key = {.seed = (uint64_t)config->run.seed};
+    pass->market = dqn_trainer_market(trainer);
+    pass->linear = config->reward.kind == DQN_REWARD_LINEAR;
+    pass->start_equity = config->env.initial_equity;
+    return dqn_trading_run(&params, key, dqn_greedy_policy_action, policy, add_step, pass, NULL);
+}
+
+/* Validation and test of the parameters that validation chose. The one place that looks at test. */
+static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *run) {
+    const struct dqn_net *net = dqn_trainer_net(trainer);
+    const struct dqn_market *market = dqn_trainer_market(trainer);
+    float *params = NULL;
+    struct dqn_greedy_policy *policy = NULL;
+    struct pass validation = {0}, test = {.capacity = market->transitions[DQN_SPLIT_TEST]};
+    enum dqn_status status =
+        dqn_alloc((void **)&params, net->n_params, sizeof *params, "parameters");
+    DQN_TRY_GOTO(status);
+    DQN_TRY_GOTO(
+        dqn_alloc((void **)&test.steps, test.capacity, sizeof *test.steps, "a test result"));
+    DQN_TRY_GOTO(dqn_trainer_best_params(trainer, params));
+    DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, net, params));
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, policy, &validation));
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, policy, &test));
+    dqn_trainer_best_score(trainer, 0, &run->best_epoch);
+    run->validation = validation.sum;
+    run->test = test.sum;
+    run->n = test.n;
+    run->steps = test.steps;
+    test.steps = NULL;
+done:
+    free(test.steps);
+    dqn_greedy_policy_destroy(policy);
+    free(params);
+    return status;
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+/* The configuration of one run: an ordinary one with the fold's bars. */
+static void run_config(struct dqn_config *out, const struct dqn_config *config,
+                       const struct dqn_fold *fold, int64_t seed) {
+    *out = *config;
+    memset(&out->walk_forward, 0, sizeof out->walk_forward);
+    out->walk_forward.seeds = 1;
+    out->run.seed = seed;
+    out->data.split_bars.n = 2 * DQN_SPLITS;
+    for (int i = 0; i < DQN_SPLITS; i++) {
+        out->data.split_bars.v[2 * i] = (int64_t)fold->first[i];
+        out->data.split_bars.v[2 * i + 1] = (int64_t)fold->last[i];
+    }
+}
+
+static bool has_checkpoint(const char *folder) {
+    bool found = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
+         entry = readdir(dir)) {
+        uint64_t epochs;
+        bool partial;
+        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+/* Where a run stands and what it starts from. */
+struct run_place {
+    char folder[DQN_TEXT_MAX], result[DQN_TEXT_MAX], resume[DQN_TEXT_MAX], init[DQN_TEXT_MAX];
+};
+
+static enum dqn_status find_place(struct run_place *place, const struct dqn_walk_options *o,
+                                  size_t fold, int64_t seed) {
+    memset(place, 0, sizeof *place);
+    DQN_TRY(run_path(place->folder, sizeof place->folder, o->folder, fold, seed));
+    DQN_TRY(join(place->result, sizeof place->result, place->folder, "test.csv"));
+    if (has_checkpoint(place->folder)) {
+        return dqn_run_folder_resolve(place->resume, sizeof place->resume, place->folder);
+    }
+    if (o->config->walk_forward.warm_start && fold > 0) {
+        char before[DQN_TEXT_MAX];
+        DQN_TRY(run_path(before, sizeof before, o->folder, fold - 1, seed));
+        return join(place->init, sizeof place->init, before, "best.h5");
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status open_run_folder(struct dqn_run_folder *folder, const char *path,
+                                       const struct dqn_config *config) {
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    char *text = NULL;
+    DQN_TRY(dqn_run_folder_open(folder, path, NULL));
+    enum dqn_status status = dqn_config_print(config, &text);
+    if (status == DQN_OK) {
+        status = dqn_run_folder_write_config(path, text, NULL);
+    }
+    free(text);
+    if (status != DQN_OK) {
+        dqn_run_folder_close(folder);
+    }
+    return status;
+}
+
+static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_config *config,
+                             const struct run_place *place, bool first, struct dqn_walk_run *run,
+                             bool *stopped) {
+    const struct dqn_trainer_options options = {
+        .config = config,
+        .folder = place->folder,
+        .resume = place->resume[0] != '\0' ? place->resume : NULL,
+        .init_from = place->init[0] != '\0' ? place->init : NULL,
+        .quiet = o->quiet,
+        .stop = o->stop,
+        .stop_at_steps = o->stop_at_steps};
+    struct dqn_trainer *trainer = NULL;
+    dqn_log_set_quiet(o->quiet || !first); /* the same data and network every time */
+    enum dqn_status status = dqn_trainer_create(&trainer, &options);
+    dqn_log_set_quiet(o->quiet);
+    if (status == DQN_OK) {
+        status = dqn_trainer_run(trainer, stopped);
+    }
+    if (status == DQN_OK && !*stopped) {
+        status = judge(trainer, run);
+    }
+    if (status == DQN_OK && !*stopped) {
+        status = write_result(run, place->result);
+    }
+    dqn_trainer_destroy(trainer);
+    return status;
+}
+
+/* Takes a finished run's result from its folder, or trains it to the end. */
+static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn_fold *fold,
+                              size_t fold_index, struct dqn_config *config, struct run_place *place,
+                              struct dqn_walk_run *run, bool *stopped) {
+    DQN_TRY(find_place(place, o, fold_index, run->seed));
+    if (is_file(place->result)) {
+        return read_result(run, place->result);
+    }
+    struct dqn_run_folder folder;
+    run_config(config, o->config, fold, run->seed);
+    DQN_TRY(open_run_folder(&folder, place->folder, config));
+    if (!o->quiet) {
+        dqn_info("fold %zu, seed %lld: training bars %zu-%zu, validation %zu-%zu, test %zu-%zu",
+                 fold_index + 1, (long long)run->seed, fold->first[0], fold->last[0] - 1,
+                 fold->first[1], fold->last[1] - 1, fold->first[2], fold->last[2] - 1);
+    }
+    const enum dqn_status status =
+        train(o, config, place, fold_index == 0 && run->seed == o->config->run.seed, run, stopped);
+    dqn_run_folder_close(&folder);
+    return status;
+}
+
+/* ---- all runs -------------------------------------------------------------------------------- */
+
+/* Counts the bars, once, and places the folds. */
+static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *walk) {
+    struct dqn_bars bars = {0};
+    memset(walk, 0, sizeof *walk);
+    if (config->env.name != DQN_ENV_trading) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "walk_forward.train = %lld does not go with env.name = %s: walk-forward "
+                        "is for the trading environment",
+                        (long long)config->walk_forward.train,
+                        dqn_config_choice("env.name", config->env.name));
+    }
+    DQN_TRY(dqn_bars_load(&bars, config, true));
+    const double span_s = 1e-9 * (double)(bars.time_ns[bars.n - 1] - bars.time_ns[0]);
+    walk->n_bars = bars.n;
+    walk->bars_per_year = config->report.bars_per_year > 0.0
+                              ? config->report.bars_per_year
+                              : (double)(bars.n - 1) / (span_s / year_s);
+    dqn_bars_free(&bars);
+    DQN_TRY(dqn_walk_plan(config, walk->n_bars, &walk->folds, &walk->n_folds));
+    walk->n_seeds = (size_t)config->walk_forward.seeds;
+    DQN_TRY(dqn_alloc((void **)&walk->runs, walk->n_folds * walk->n_seeds, sizeof *walk->runs,
+                      "runs of the folds"));
+    for (size_t i = 0; i < walk->n_folds * walk->n_seeds; i++) {
+        walk->runs[i].seed = config->run.seed + (int64_t)(i % walk->n_seeds);
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk *walk,
+                               bool *stopped) {
+    struct dqn_config *config = NULL;
+    struct run_place *place = NULL;
+    enum dqn_status status = dqn_alloc((void **)&config, 1, sizeof *config, "a configuration");
+    DQN_TRY_GOTO(status);
+    DQN_TRY_GOTO(dqn_alloc((void **)&place, 1, sizeof *place, "paths"));
+    for (size_t i = 0; i < walk->n_folds * walk->n_seeds && !*stopped; i++) {
+        const size_t fold = i / walk->n_seeds;
+        DQN_TRY_GOTO(do_run(o, &walk->folds[fold], fold, config, place, &walk->runs[i], stopped));
+        if (!*stopped) {
+            walk->done = i + 1;
+            DQN_TRY_GOTO(dqn_walk_write(walk, o->config, o->folder));
+        }
+    }
+done:
+    free(place);
+    free(config);
+    return status;
+}
+
+enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,
+                                 bool *stopped) {
+    struct dqn_walk walk;
+    *stopped = false;
+    enum dqn_status status = plan(options->config, &walk);
+    if (status == DQN_OK && !options->quiet) {
+        dqn_info("walk-forward: %zu folds of %zu seeds over %zu bars", walk.n_folds, walk.n_seeds,
+                 walk.n_bars);
+    }
+    if (status == DQN_OK) {
+        status = dqn_walk_write(&walk, options->config, options->folder);
+    }
+    if (status == DQN_OK) {
+        status = run_all(options, &walk, stopped);
+    }
+    if (status == DQN_OK && !*stopped && !options->quiet) {
+        status = dqn_walk_print(&walk, stdout);
+    }
+    if (status == DQN_OK && out != NULL) {
+        *out = walk;
+    } else {
+        dqn_walk_free(&walk);
+    }
+    return status;
+}
+
+void dqn_walk_free(struct dqn_walk *walk) {
+    for (size_t i = 0; walk->runs != NULL && i < walk->n_folds * walk->n_seeds; i++) {
+        free(walk->runs[i].steps);
+    }
+    free(walk->runs);
+    free(walk->folds);
+    memset(walk, 0, sizeof *walk);
+}
