@@ -192,6 +192,36 @@ enum dqn_status dqn_arena_commit(struct dqn_arena *arena, const struct dqn_buffe
     return DQN_OK;
 }
 
+void dqn_arena_drop(struct dqn_arena *arena, const char *prefix) {
+    size_t kept = 0;
+    for (size_t i = 0; i < arena->count; i++) {
+        struct dqn_buffer *buffer = arena->buffers[i];
+        if (strncmp(buffer->name, prefix, strlen(prefix)) == 0) {
+            buffer_free(buffer);
+            free(buffer);
+        } else {
+            arena->buffers[kept++] = buffer;
+        }
+    }
+    arena->count = kept;
+}
+
+enum dqn_status dqn_arena_join(struct dqn_arena *arena, struct dqn_arena *from) {
+    if (!arena->committed || !from->committed) {
+        return dqn_fail(DQN_ERR_STATE, "arenas are joined after their commit");
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        if (dqn_arena_find(arena, from->buffers[i]->name) != NULL) {
+            return dqn_fail(DQN_ERR_STATE, "buffer %s is in both arenas", from->buffers[i]->name);
+        }
+    }
+    while (from->count > 0) {
+        DQN_TRY(grow(arena));
+        arena->buffers[arena->count++] = from->buffers[--from->count];
+    }
+    return DQN_OK;
+}
+
 size_t dqn_arena_count(const struct dqn_arena *arena) {
     return arena->count;
 }

@@ -47,6 +47,12 @@ enum dqn_status dqn_arena_add(struct dqn_arena *arena, struct dqn_buffer **out,
  * `failed`, where not NULL, names the buffer. */
 enum dqn_status dqn_arena_commit(struct dqn_arena *arena, const struct dqn_buffer **failed);
 
+/* After the commit: frees and forgets all buffers whose names begin with `prefix`. */
+void dqn_arena_drop(struct dqn_arena *arena, const char *prefix);
+/* Both committed: the buffers of `from` go over to `arena`, with their contents; handles stay
+ * valid. DQN_ERR_STATE, and nothing goes over, when a name is in use. */
+enum dqn_status dqn_arena_join(struct dqn_arena *arena, struct dqn_arena *from);
+
 size_t dqn_arena_count(const struct dqn_arena *arena);
 struct dqn_buffer *dqn_arena_at(const struct dqn_arena *arena, size_t i);
 /* NULL when there is none. */

@@ -43,6 +43,8 @@
     X(updates_per_s)                                                                               \
     X(env_steps_per_s)                                                                             \
     X(host_waits)   /* times the host waited for the device inside the epoch */                    \
+    X(gpu)          /* 1 = network and environments are on a GPU */                                \
+    X(replay_gpu)   /* 1 = the replay is */                                                        \
     X(device_bytes) /* planned on the device */
 
 #define DQN_METRIC_ENUM(name) DQN_METRIC_##name,

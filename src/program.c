@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct dqn_program {
@@ -22,14 +23,18 @@ enum dqn_status dqn_program_record(struct dqn_program **out, dqn_program_fn fn, 
 static enum dqn_status capture(struct dqn_program *program, struct dqn_queue *q) {
     const struct dqn_queue_ops *ops = q->device->backend->queue;
     DQN_TRY(ops->capture_begin(q));
+    q->capturing = true;
     const enum dqn_status status = program->fn(program->context, q);
+    q->capturing = false;
+    char text[512]; /* the first error's: ending a capture that failed is an error as well */
+    snprintf(text, sizeof text, "%s", dqn_error_text());
     struct dqn_graph *graph = NULL;
     const enum dqn_status ended = ops->capture_end(q, &graph);
     if (status != DQN_OK || ended != DQN_OK) {
         if (graph != NULL) {
             ops->graph_destroy(graph);
         }
-        return status != DQN_OK ? status : ended;
+        return status != DQN_OK ? dqn_fail(status, "%s", text) : ended;
     }
     program->graph = graph;
     program->ops = ops;

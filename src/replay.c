@@ -2,28 +2,8 @@
 
 #include <stdlib.h>
 
+#include "replay_parts.h"
 #include "shared/priority.h"
-
-struct dqn_replay {
-    struct dqn_config_replay config;
-    struct dqn_replay_options o;
-    const struct dqn_device *device;
-    struct dqn_sampler *sampler;
-    /* the ring */
-    struct dqn_buffer *states, *next_states;                  /* [K, N, O] */
-    struct dqn_buffer *actions, *rewards, *discounts, *dones; /* [K, N] */
-    struct dqn_buffer *priorities;                            /* [K, N] */
-    struct dqn_buffer *ring;                                  /* [2] struct dqn_ring */
-    struct dqn_buffer *priority_seen;                         /* [K] */
-    /* a micro-batch, and what lives until the priority update */
-    struct dqn_buffer *state, *next;                      /* [K, B, obs_ld] */
-    struct dqn_buffer *action, *reward, *discount, *done; /* [K, B] */
-    struct dqn_buffer *weight;                            /* [K, B] */
-    struct dqn_buffer *index, *td;                        /* [M, K, B] */
-    /* the host's view */
-    size_t size;
-    size_t n_sampled; /* slots that wait for their priority update */
-};
 
 static enum dqn_status register_columns(struct dqn_replay *r, struct dqn_arena *arena) {
     const struct dqn_device *device = r->device;
@@ -47,20 +27,29 @@ static enum dqn_status register_columns(struct dqn_replay *r, struct dqn_arena *
 }
 
 static enum dqn_status register_batch(struct dqn_replay *r, struct dqn_arena *arena) {
-    const struct dqn_device *device = r->device;
+    /* With staging, what is gathered is copied to the learner from here. */
+    const struct dqn_device *device = r->staging != NULL ? r->o.learner : r->device;
+    const int flags = r->staging != NULL ? DQN_BUFFER_PINNED : 0;
     const size_t k = r->o.n_agents, b = r->o.batch, m = r->o.n_batches, ld = r->o.obs_ld;
-    DQN_TRY(dqn_arena_add(arena, &r->state, device, DQN_F32, 0, "batch/state", 3, k, b, ld));
-    DQN_TRY(dqn_arena_add(arena, &r->next, device, DQN_F32, 0, "batch/next", 3, k, b, ld));
-    DQN_TRY(dqn_arena_add(arena, &r->action, device, DQN_U32, 0, "batch/action", 2, k, b));
-    DQN_TRY(dqn_arena_add(arena, &r->reward, device, DQN_F32, 0, "batch/reward", 2, k, b));
-    DQN_TRY(dqn_arena_add(arena, &r->discount, device, DQN_F32, 0, "batch/discount", 2, k, b));
-    DQN_TRY(dqn_arena_add(arena, &r->done, device, DQN_U8, 0, "batch/done", 2, k, b));
-    DQN_TRY(dqn_arena_add(arena, &r->weight, device, DQN_F32, 0, "batch/weight", 2, k, b));
-    DQN_TRY(dqn_arena_add(arena, &r->index, device, DQN_I64, 0, "batch/index", 3, m, k, b));
-    return dqn_arena_add(arena, &r->td, device, DQN_F32, 0, "batch/td", 3, m, k, b);
+    DQN_TRY(dqn_arena_add(arena, &r->state, device, DQN_F32, flags, "batch/state", 3, k, b, ld));
+    DQN_TRY(dqn_arena_add(arena, &r->next, device, DQN_F32, flags, "batch/next", 3, k, b, ld));
+    DQN_TRY(dqn_arena_add(arena, &r->action, device, DQN_U32, flags, "batch/action", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &r->reward, device, DQN_F32, flags, "batch/reward", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &r->discount, device, DQN_F32, flags, "batch/discount", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &r->done, device, DQN_U8, flags, "batch/done", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &r->weight, device, DQN_F32, flags, "batch/weight", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &r->index, device, DQN_I64, flags, "batch/index", 3, m, k, b));
+    return dqn_arena_add(arena, &r->td, device, DQN_F32, flags, "batch/td", 3, m, k, b);
 }
 
 static enum dqn_status create_parts(struct dqn_replay *r, struct dqn_arena *arena) {
+    r->agents = r->o.agents;
+    r->counters = r->o.counters;
+    if (r->o.learner != r->device) {
+        DQN_TRY(dqn_staging_create(&r->staging, arena, r->device, &r->o));
+        r->agents = dqn_staging_agents(r->staging);
+        r->counters = dqn_staging_counters(r->staging);
+    }
     DQN_TRY(register_columns(r, arena));
     DQN_TRY(register_batch(r, arena));
     const struct dqn_sampler_spec spec = {.kind = r->config.kind,
@@ -87,7 +76,9 @@ enum dqn_status dqn_replay_create(struct dqn_replay **out, struct dqn_arena *are
     DQN_TRY(dqn_alloc((void **)&r, 1, sizeof *r, "the replay"));
     r->config = *options->config;
     r->o = *options;
+    r->o.learner = options->learner != NULL ? options->learner : device;
     r->device = device;
+    r->arena = arena;
     const enum dqn_status status = create_parts(r, arena);
     if (status != DQN_OK) {
         dqn_replay_destroy(r);
@@ -104,7 +95,14 @@ void dqn_replay_destroy(struct dqn_replay *r) {
     if (r->sampler != NULL) {
         r->device->backend->sampler->destroy(r->sampler);
     }
+    dqn_staging_destroy(r->staging);
+    dqn_arena_destroy(r->own);
     free(r);
+}
+
+/* The queue of the replay's own device. */
+static struct dqn_queue *home_queue(const struct dqn_replay *r, struct dqn_queue *q) {
+    return r->staging != NULL ? dqn_staging_queue(r->staging) : q;
 }
 
 /* The running maximum starts at the priority of an error of 1. */
@@ -117,7 +115,7 @@ static enum dqn_status start_priority_seen(struct dqn_replay *r, struct dqn_queu
     DQN_TRY_GOTO(status);
     DQN_TRY_GOTO(dqn_alloc((void **)&seen, k, sizeof *seen, "first priorities"));
     DQN_TRY_GOTO(
-        backend->memory->copy(q, agents, r->o.agents->data, k * sizeof *agents, DQN_COPY_TO_HOST));
+        backend->memory->copy(q, agents, r->agents->data, k * sizeof *agents, DQN_COPY_TO_HOST));
     DQN_TRY_GOTO(backend->queue->wait(q));
     for (size_t i = 0; i < k; i++) {
         seen[i] = dqn_priority_start(&agents[i]);
@@ -132,8 +130,12 @@ done:
 }
 
 enum dqn_status dqn_replay_prepare(struct dqn_replay *r, struct dqn_queue *q) {
-    DQN_TRY(start_priority_seen(r, q));
-    return r->device->backend->sampler->prepare(r->sampler, q);
+    if (r->staging != NULL) {
+        DQN_TRY(dqn_staging_prepare(r->staging, q));
+    }
+    struct dqn_queue *home = home_queue(r, q);
+    DQN_TRY(start_priority_seen(r, home));
+    return r->device->backend->sampler->prepare(r->sampler, home);
 }
 
 static struct dqn_rows columns(const struct dqn_replay *r) {
@@ -146,16 +148,25 @@ static struct dqn_rows columns(const struct dqn_replay *r) {
                              .priorities = r->priorities->data};
 }
 
-enum dqn_status dqn_replay_insert(struct dqn_replay *r, struct dqn_queue *q,
-                                  const struct dqn_replay_rows *rows, size_t count) {
-    const struct dqn_backend *backend = r->device->backend;
-    if (count > (size_t)r->config.capacity) {
-        return dqn_fail(DQN_ERR_STATE, "%zu rows do not fit into a replay of %lld", count,
-                        (long long)r->config.capacity);
+/* Whether a failed operation is to be done again after a move. */
+static bool shall_move(struct dqn_replay *r, const struct dqn_queue *q, enum dqn_status status) {
+    if (status != DQN_ERR_DEVICE || r->o.refuge == NULL || r->staging != NULL) {
+        return false;
     }
-    if (r->n_sampled > 0) {
-        return dqn_fail(DQN_ERR_STATE,
-                        "rows were inserted between a sample and its priority update");
+    if (q->capturing) {
+        r->failed = true;
+        r->n_sampled = 0; /* nothing that was captured has run */
+    }
+    return !q->capturing;
+}
+
+static enum dqn_status insert_rows(struct dqn_replay *r, struct dqn_queue *q,
+                                   const struct dqn_replay_rows *rows, size_t count) {
+    const struct dqn_backend *backend = r->device->backend;
+    struct dqn_queue *home = home_queue(r, q);
+    struct dqn_replay_rows here = *rows;
+    if (r->staging != NULL) {
+        DQN_TRY(dqn_staging_take_rows(r->staging, q, rows, count, &here));
     }
     const struct dqn_insert_args insert = {.n_agents = r->o.n_agents,
                                            .capacity = (size_t)r->config.capacity,
@@ -164,23 +175,45 @@ enum dqn_status dqn_replay_insert(struct dqn_replay *r, struct dqn_queue *q,
                                            .rows = columns(r),
                                            .ring = r->ring->data,
                                            .priority_seen = r->priority_seen->data,
-                                           .row_state = rows->state,
-                                           .row_next = rows->next,
-                                           .row_action = rows->action,
-                                           .row_reward = rows->reward,
-                                           .row_discount = rows->discount,
-                                           .row_done = rows->done};
-    DQN_TRY(backend->replay->insert(q, &insert));
+                                           .row_state = here.state,
+                                           .row_next = here.next,
+                                           .row_action = here.action,
+                                           .row_reward = here.reward,
+                                           .row_discount = here.discount,
+                                           .row_done = here.done};
+    DQN_TRY(backend->replay->insert(home, &insert));
     const struct dqn_inserted_args inserted = {.sampler = r->sampler,
                                                .count = count,
                                                .ring = r->ring->data,
                                                .priorities = r->priorities->data};
-    return backend->sampler->inserted(q, &inserted);
+    DQN_TRY(backend->sampler->inserted(home, &inserted));
+    return r->staging != NULL ? home->device->backend->queue->wait(home) : DQN_OK;
+}
+
+enum dqn_status dqn_replay_insert(struct dqn_replay *r, struct dqn_queue *q,
+                                  const struct dqn_replay_rows *rows, size_t count) {
+    if (count > (size_t)r->config.capacity) {
+        return dqn_fail(DQN_ERR_STATE, "%zu rows do not fit into a replay of %lld", count,
+                        (long long)r->config.capacity);
+    }
+    if (r->n_sampled > 0) {
+        return dqn_fail(DQN_ERR_STATE,
+                        "rows were inserted between a sample and its priority update");
+    }
+    enum dqn_status status = insert_rows(r, q, rows, count);
+    if (shall_move(r, q, status)) {
+        DQN_TRY(dqn_replay_move(r, q));
+        status = insert_rows(r, q, rows, count);
+    }
+    if (status == DQN_OK && !q->capturing) {
+        r->rows_ahead += count;
+    }
+    return status;
 }
 
 void dqn_replay_note_inserted(struct dqn_replay *r, size_t count) {
-    const size_t capacity = (size_t)r->config.capacity;
-    r->size = count < capacity - r->size ? r->size + count : capacity;
+    r->rows += count;
+    r->rows_ahead -= count < r->rows_ahead ? count : r->rows_ahead;
 }
 
 /* Slot m's part of a [M, K, B] buffer. */
@@ -200,22 +233,22 @@ static void fill_batch(const struct dqn_replay *r, size_t slot, struct dqn_repla
                                        .td = (float *)r->td->data + slot_offset(r, slot)};
 }
 
-enum dqn_status dqn_replay_sample(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
-                                  struct dqn_replay_batch *batch) {
+static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
+                                       struct dqn_replay_batch *batch) {
     const struct dqn_backend *backend = r->device->backend;
-    if (slot != r->n_sampled || slot >= r->o.n_batches) {
-        return dqn_fail(DQN_ERR_STATE, "batch %zu of %zu was sampled out of turn", slot,
-                        r->o.n_batches);
-    }
+    struct dqn_queue *home = home_queue(r, q);
     fill_batch(r, slot, batch);
+    if (r->staging != NULL) {
+        DQN_TRY(dqn_staging_take_counters(r->staging, q));
+    }
     const struct dqn_draw_args draw = {.sampler = r->sampler,
-                                       .agents = r->o.agents->data,
-                                       .counters = r->o.counters->data,
+                                       .agents = r->agents->data,
+                                       .counters = r->counters->data,
                                        .ring = r->ring->data,
                                        .priorities = r->priorities->data,
                                        .index = batch->index,
                                        .weight = batch->weight};
-    DQN_TRY(backend->sampler->draw(q, &draw));
+    DQN_TRY(backend->sampler->draw(home, &draw));
     const struct dqn_gather_args gather = {.n_agents = r->o.n_agents,
                                            .capacity = (size_t)r->config.capacity,
                                            .obs = r->o.obs,
@@ -229,33 +262,63 @@ enum dqn_status dqn_replay_sample(struct dqn_replay *r, struct dqn_queue *q, siz
                                            .reward = batch->reward,
                                            .discount = batch->discount,
                                            .done = batch->done};
-    DQN_TRY(backend->replay->gather(q, &gather));
-    r->n_sampled++;
-    return DQN_OK;
+    DQN_TRY(backend->replay->gather(home, &gather));
+    return r->staging != NULL ? dqn_staging_give_batch(r->staging, q, slot, batch) : DQN_OK;
 }
 
-enum dqn_status dqn_replay_update(struct dqn_replay *r, struct dqn_queue *q, const uint32_t *ok) {
+enum dqn_status dqn_replay_sample(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
+                                  struct dqn_replay_batch *batch) {
+    if (slot != r->n_sampled || slot >= r->o.n_batches) {
+        return dqn_fail(DQN_ERR_STATE, "batch %zu of %zu was sampled out of turn", slot,
+                        r->o.n_batches);
+    }
+    enum dqn_status status = draw_and_gather(r, q, slot, batch);
+    if (shall_move(r, q, status)) {
+        DQN_TRY(dqn_replay_move(r, q));
+        status = draw_and_gather(r, q, slot, batch);
+    }
+    r->n_sampled += status == DQN_OK;
+    return status;
+}
+
+static enum dqn_status update_slots(struct dqn_replay *r, struct dqn_queue *q, const uint32_t *ok) {
+    struct dqn_queue *home = home_queue(r, q);
+    if (r->staging != NULL && r->n_sampled > 0) {
+        DQN_TRY(dqn_staging_take_errors(r->staging, q, r->td->data, ok, &ok));
+    }
     for (size_t slot = 0; slot < r->n_sampled; slot++) {
         struct dqn_replay_batch batch;
         fill_batch(r, slot, &batch);
         const struct dqn_priority_args args = {.sampler = r->sampler,
                                                .batch = r->o.batch,
-                                               .agents = r->o.agents->data,
-                                               .counters = r->o.counters->data,
+                                               .agents = r->agents->data,
+                                               .counters = r->counters->data,
                                                .ring = r->ring->data,
                                                .index = batch.index,
                                                .td = batch.td,
                                                .ok = ok,
                                                .priorities = r->priorities->data,
                                                .priority_seen = r->priority_seen->data};
-        DQN_TRY(r->device->backend->sampler->update(q, &args));
+        DQN_TRY(r->device->backend->sampler->update(home, &args));
     }
+    return r->staging != NULL && r->n_sampled > 0 ? dqn_staging_give_counters(r->staging, q)
+                                                  : DQN_OK;
+}
+
+enum dqn_status dqn_replay_update(struct dqn_replay *r, struct dqn_queue *q, const uint32_t *ok) {
+    enum dqn_status status = update_slots(r, q, ok);
+    if (shall_move(r, q, status)) {
+        DQN_TRY(dqn_replay_move(r, q));
+        status = update_slots(r, q, ok);
+    }
+    DQN_TRY(status);
     r->n_sampled = 0;
     return DQN_OK;
 }
 
 size_t dqn_replay_size(const struct dqn_replay *r) {
-    return r->size;
+    const uint64_t capacity = (uint64_t)r->config.capacity;
+    return (size_t)(r->rows < capacity ? r->rows : capacity);
 }
 
 size_t dqn_replay_capacity(const struct dqn_replay *r) {
@@ -264,9 +327,9 @@ size_t dqn_replay_capacity(const struct dqn_replay *r) {
 
 enum dqn_status dqn_replay_restore(struct dqn_replay *r, struct dqn_queue *q,
                                    uint64_t rows_inserted) {
-    const uint64_t capacity = (uint64_t)r->config.capacity;
-    r->size = (size_t)(rows_inserted < capacity ? rows_inserted : capacity);
+    r->rows = rows_inserted;
+    r->rows_ahead = 0;
     const struct dqn_rebuild_args args = {
         .sampler = r->sampler, .ring = r->ring->data, .priorities = r->priorities->data};
-    return r->device->backend->sampler->rebuild(q, &args);
+    return r->device->backend->sampler->rebuild(home_queue(r, q), &args);
 }

@@ -13,13 +13,20 @@
 struct dqn_replay_options {
     const struct dqn_config_replay *config; /* copied */
     size_t n_agents, obs, obs_ld;
-    size_t batch;     /* B: rows a micro-batch */
-    size_t n_batches; /* M: micro-batches an optimizer step */
-    const struct dqn_buffer *agents; /* [K] struct dqn_agent, on the replay's device */
-    struct dqn_buffer *counters;     /* [K] struct dqn_counters, on the replay's device */
+    size_t batch;                    /* B: rows a micro-batch */
+    size_t n_batches;                /* M: micro-batches an optimizer step */
+    const struct dqn_buffer *agents; /* [K] struct dqn_agent, on the learner's device */
+    struct dqn_buffer *counters;     /* [K] struct dqn_counters, on the learner's device */
+    /* The device of collector and learner; NULL = the replay's. Another one than the replay's:
+     * rows and batches cross through staging memory (replay_staged.h). */
+    const struct dqn_device *learner;
+    size_t rows; /* an agent's rows an insertion at most; used with staging only */
+    /* Where the replay goes on, and its arena, when one of its operations fails while its device
+     * still works (dqn_replay_move); NULL = that is an error like others. */
+    const struct dqn_device *refuge;
 };
 
-/* Rows to insert, on the device: [K, count, ...]. */
+/* Rows to insert, on the learner's device: [K, count, ...]. */
 struct dqn_replay_rows {
     const float *state, *next; /* [K, count, O] */
     const uint32_t *action;
@@ -27,18 +34,20 @@ struct dqn_replay_rows {
     const uint8_t *done;
 };
 
-/* A sampled micro-batch, on the device: [K, B, ...]. */
+/* A sampled micro-batch, on the learner's device: [K, B, ...]. */
 struct dqn_replay_batch {
     float *state, *next; /* [K, B, obs_ld] */
     uint32_t *action;
     float *reward, *discount;
     uint8_t *done;
     float *weight;  /* importance weights in (0, 1] */
-    int64_t *index; /* [K, B] of this slot */
+    int64_t *index; /* [K, B] of this slot; in the replay's memory, for the replay alone */
     float *td;      /* [K, B] of this slot: the learner writes its TD errors here */
 };
 
 struct dqn_replay;
+
+/* Queues of the calls below are the learner's, wherever the replay lives. */
 
 /* Registers columns ("replay/...", saved) and batch buffers ("batch/...") in the arena. */
 enum dqn_status dqn_replay_create(struct dqn_replay **out, struct dqn_arena *arena,
@@ -74,5 +83,24 @@ size_t dqn_replay_capacity(const struct dqn_replay *replay);
  * host's view from `rows_inserted`, the rows an agent inserted since the run began. */
 enum dqn_status dqn_replay_restore(struct dqn_replay *replay, struct dqn_queue *q,
                                    uint64_t rows_inserted);
+
+/* ---- going on at another device ----
+ * An operation that fails with DQN_ERR_DEVICE while `refuge` is set moves the replay there: ring
+ * and priorities are copied from the device, the sums rebuilt from them, a warning says why, and
+ * the operation is done again through staging. This happens inside insert, sample and update,
+ * except while a program is captured: then the call fails, nothing has run, dqn_replay_failed tells
+ * of it, and the caller moves the replay and calls the program's function. */
+bool dqn_replay_failed(const struct dqn_replay *replay);
+/* The reason is this thread's latest error text. */
+enum dqn_status dqn_replay_move(struct dqn_replay *replay, struct dqn_queue *q);
+/* True between a move and dqn_replay_settle. */
+bool dqn_replay_has_moved(const struct dqn_replay *replay);
+/* Between steps, with the queue empty: the buffers of the old place leave the run's arena, those of
+ * the new place enter it under the names that a checkpoint knows. */
+enum dqn_status dqn_replay_settle(struct dqn_replay *replay);
+/* Why it moved; "" when it did not. */
+const char *dqn_replay_why_moved(const struct dqn_replay *replay);
+/* Where it lives now. */
+const struct dqn_device *dqn_replay_device(const struct dqn_replay *replay);
 
 #endif

@@ -64,11 +64,12 @@ static enum dqn_status run_actions(void *context, struct dqn_queue *q) {
     const struct dqn_planned_program *planned = context;
     struct dqn_trainer *t = planned->trainer;
     for (size_t i = 0; i < planned->plan.n; i++) {
-        if (planned->plan.action[i] == DQN_UPDATE) {
-            DQN_TRY(dqn_learner_update(t->learner, q));
-        } else {
-            DQN_TRY(dqn_collector_step(t->collector, q, planned->plan.action[i] == DQN_COLLECT));
-        }
+        const uint8_t action = planned->plan.action[i];
+        const enum dqn_status status =
+            action == DQN_UPDATE
+                ? dqn_learner_update(t->learner, q)
+                : dqn_collector_step(t->collector, q, action == DQN_COLLECT);
+        DQN_TRY(dqn_trainer_in_phase(status, action == DQN_UPDATE ? "update" : "collect"));
     }
     return DQN_OK;
 }
@@ -100,14 +101,29 @@ static enum dqn_status find_program(struct dqn_trainer *t, const struct dqn_plan
     return DQN_OK;
 }
 
-static enum dqn_status run_plan(struct dqn_trainer *t, const struct dqn_plan *plan) {
+/* As a program, or called where the host takes part in each step. A replay that fails while its
+ * program is captured moves, and the steps, of which none has run, are called. */
+static enum dqn_status run_steps(struct dqn_trainer *t, const struct dqn_plan *plan) {
     struct dqn_planned_program *planned = NULL;
-    DQN_TRY(find_program(t, plan, &planned));
-    if (planned != NULL) {
-        DQN_TRY(dqn_program_run(planned->program, t->queue));
-    } else {
-        struct dqn_planned_program once = {.plan = *plan, .trainer = t};
-        DQN_TRY(run_actions(&once, t->queue));
+    struct dqn_planned_program once = {.plan = *plan, .trainer = t};
+    if (!t->eager) {
+        DQN_TRY(find_program(t, plan, &planned));
+    }
+    if (planned == NULL) {
+        return run_actions(&once, t->queue);
+    }
+    const enum dqn_status status = dqn_program_run(planned->program, t->queue);
+    if (status == DQN_OK || !dqn_replay_failed(t->replay)) {
+        return status;
+    }
+    DQN_TRY(dqn_replay_move(t->replay, t->queue));
+    return run_actions(&once, t->queue);
+}
+
+static enum dqn_status run_plan(struct dqn_trainer *t, const struct dqn_plan *plan) {
+    DQN_TRY(run_steps(t, plan));
+    if (dqn_replay_has_moved(t->replay)) {
+        DQN_TRY(dqn_trainer_settle_replay(t));
     }
     size_t emitting = 0;
     for (size_t i = 0; i < plan->n; i++) {
@@ -129,8 +145,8 @@ static bool stop_wanted(const struct dqn_trainer *t) {
 static enum dqn_status run_epoch_steps(struct dqn_trainer *t) {
     /* Where steps are captured a plan is long; else each step is its own, so that stops are prompt.
      */
-    const bool captures = t->device.backend->queue->capture_begin != NULL;
     while (!epoch_is_over(t, &t->at) && !stop_wanted(t)) {
+        const bool captures = t->device.backend->queue->capture_begin != NULL && !t->eager;
         struct dqn_plan plan;
         struct dqn_progress_counters after;
         make_plan(t, captures ? DQN_PLAN_MAX : 1, &plan, &after);
@@ -225,6 +241,10 @@ static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint6
     row[DQN_METRIC_updates_per_s] = updates / seconds;
     row[DQN_METRIC_env_steps_per_s] = steps / seconds;
     row[DQN_METRIC_host_waits] = (double)waits;
+    row[DQN_METRIC_gpu] = t->place.cpu ? 0.0 : 1.0;
+    row[DQN_METRIC_replay_gpu] = dqn_replay_device(t->replay)->backend == dqn_backend_find("cpu")
+                                     ? 0.0
+                                     : 1.0;
     row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
 }
 
@@ -292,27 +312,31 @@ static void begin_clock(struct dqn_trainer *t) {
     t->updates_begun = t->at.updates;
 }
 
+static enum dqn_status read_epoch(struct dqn_trainer *t) {
+    DQN_TRY(dqn_readback_take(t->readback, t->queue));
+    return dqn_readback_wait(t->readback);
+}
+
 /* Reads what the epoch left, evaluates, keeps the best, saves. The only place where the host waits
  * for the device. */
 static enum dqn_status finish_epoch(struct dqn_trainer *t) {
     const uint64_t waits = dqn_queue_waits() - t->waits_begun;
     t->at.epochs++;
-    DQN_TRY(dqn_readback_take(t->readback, t->queue));
-    DQN_TRY(dqn_readback_wait(t->readback));
+    DQN_TRY(dqn_trainer_in_phase(read_epoch(t), "collect or update, found at the epoch's end"));
     const double seconds = dqn_clock_s() - t->epoch_begun_s;
     DQN_TRY(check_finite(t));
     const bool evaluated = t->at.epochs % (uint64_t)t->config.eval.every_epochs == 0 ||
                            dqn_trainer_env_steps(t) >= (uint64_t)t->config.train.env_steps;
     t->improved = false;
     if (evaluated) {
-        DQN_TRY(evaluate(t));
+        DQN_TRY(dqn_trainer_in_phase(evaluate(t), "evaluate"));
     }
     DQN_TRY(report_epoch(t, evaluated, seconds, waits));
     DQN_TRY(dqn_collector_clear_sums(t->collector, t->queue));
     DQN_TRY(dqn_learner_clear_stats(t->learner, t->queue));
     const bool due = t->at.epochs % (uint64_t)t->config.checkpoint.every_epochs == 0;
     if (t->saver != NULL && (due || t->improved || run_is_over(t))) {
-        DQN_TRY(dqn_saver_save(t, t->improved, false));
+        DQN_TRY(dqn_trainer_in_phase(dqn_saver_save(t, t->improved, false), "save"));
     }
     return DQN_OK;
 }
@@ -329,7 +353,7 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
             dqn_progress_end(&t->progress);
             DQN_TRY(t->device.backend->queue->wait(t->queue));
             if (t->saver != NULL) {
-                DQN_TRY(dqn_saver_save(t, false, true));
+                DQN_TRY(dqn_trainer_in_phase(dqn_saver_save(t, false, true), "save"));
             }
             break;
         }

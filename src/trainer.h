@@ -19,6 +19,7 @@ struct dqn_trainer_options {
     const char *resume;              /* checkpoint file to go on from, or NULL */
     const char *init_from;           /* checkpoint file to take the parameters from, or NULL */
     bool quiet;
+    bool replay_apart; /* the replay on a CPU device of its own, as beside a GPU (a test of that) */
     bool late_queue;                   /* CPU: operations run late (a test of the program itself) */
     const volatile sig_atomic_t *stop; /* not 0: end at the next step boundary; NULL = never */
     uint64_t stop_at_steps; /* end there as if stopped, in env steps; 0 = never */

@@ -45,6 +45,16 @@ struct dqn_progress_counters {
 /* Sources of the readback, in order. */
 enum { DQN_READ_COUNTERS, DQN_READ_STATS, DQN_READ_LANES, DQN_READ_HISTOGRAM, DQN_READ_COUNT };
 
+/* Where a run's parts live, and why not where they were wished (trainer_device.c). */
+struct dqn_placement {
+    bool cpu;             /* all on the CPU, else on the GPU */
+    bool apart;           /* the replay on a CPU device beside t->device */
+    char why[768];        /* the CPU instead of the GPU; "" = as wished */
+    char replay_why[768]; /* the replay apart */
+    bool open_failed;     /* of the latest attempt: the device could not be opened, */
+    bool replay_failed;   /* or all but the replay has room on it */
+};
+
 struct dqn_trainer {
     struct dqn_config config;
     size_t n_agents;
@@ -58,6 +68,10 @@ struct dqn_trainer {
 
     struct dqn_device device;
     bool device_open;
+    struct dqn_device host_device; /* of a replay apart; open also where one may come to be so */
+    bool host_open;
+    struct dqn_placement place;
+    bool eager; /* steps are called, never captured: a replay apart needs the host */
     struct dqn_queue *queue;
     struct dqn_arena *arena;
     struct dqn_buffer *agents_buffer;   /* [K] struct dqn_agent */
@@ -103,6 +117,24 @@ enum dqn_status dqn_saver_restore(struct dqn_trainer *t, const char *path);
 enum dqn_status dqn_saver_init_from(struct dqn_trainer *t, const char *path);
 /* Frozen feature statistics of a checkpoint: mean and std, [DQN_MARKET_FEATURES] each. */
 enum dqn_status dqn_saver_read_statistics(const char *path, double *mean, double *std);
+
+/* trainer_device.c */
+void dqn_placement_first(struct dqn_placement *place, const struct dqn_trainer_options *options);
+/* After an attempt failed with `status` (and the latest error text): true when there is another
+ * place to try, and *place then is it. */
+bool dqn_placement_retreat(struct dqn_placement *place, const struct dqn_config *config,
+                           enum dqn_status status);
+enum dqn_status dqn_trainer_open_devices(struct dqn_trainer *t, bool late_queue);
+void dqn_trainer_close_devices(struct dqn_trainer *t);
+/* Checks the memory plan against what is free, then commits the arena. */
+enum dqn_status dqn_trainer_allocate(struct dqn_trainer *t);
+void dqn_trainer_say_devices(const struct dqn_trainer *t);
+/* Why the replay is not with the learner; "" when it is. */
+const char *dqn_trainer_why_replay(const struct dqn_trainer *t);
+/* Between steps, after the replay moved: the arena and the checkpoints follow it. */
+enum dqn_status dqn_trainer_settle_replay(struct dqn_trainer *t);
+/* Puts the phase before the text of a device's error. */
+enum dqn_status dqn_trainer_in_phase(enum dqn_status status, const char *phase);
 
 uint64_t dqn_trainer_env_steps(const struct dqn_trainer *t);
 

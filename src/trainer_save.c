@@ -77,6 +77,9 @@ enum dqn_status dqn_saver_save(struct dqn_trainer *t, bool best, bool partial) {
     const size_t n_fields = list_fields(t, fields);
     const struct dqn_checkpoint_text texts[] = {
         {"device", t->device.description},
+        {"device_why", t->place.why},
+        {"replay_device", dqn_replay_device(t->replay)->description},
+        {"replay_device_why", dqn_trainer_why_replay(t)},
         {"environment", dqn_env_name(t->env)},
         {"market_source", t->market != NULL ? t->market->bars.info.source : ""},
         {"market_sha256", t->market != NULL ? t->market->bars.info.sha256 : ""}};

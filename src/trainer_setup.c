@@ -6,40 +6,6 @@
 
 #include "trainer_parts.h"
 
-/* ---- device --------------------------------------------------------------------------------- */
-
-static enum dqn_status open_backend(struct dqn_trainer *t, const char *name, bool late_queue) {
-    const struct dqn_backend *backend = dqn_backend_find(name);
-    if (backend == NULL) {
-        return dqn_fail(DQN_ERR_DEVICE,
-                        "this build has no %s backend; build with DQN_CUDA=ON, or use device: cpu",
-                        name);
-    }
-    const struct dqn_device_options options = {.index = (int)t->config.run.device_index,
-                                               .threads = (int)t->config.run.threads,
-                                               .precision = t->config.net.precision,
-                                               .late_queue = late_queue};
-    DQN_TRY(backend->memory->open(&t->device, &options));
-    t->device_open = true;
-    return DQN_OK;
-}
-
-/* device: auto takes the GPU when it can be opened, and else says in one line why not. */
-static enum dqn_status open_device(struct dqn_trainer *t, bool late_queue) {
-    if (t->config.run.device == DQN_DEVICE_CUDA) {
-        return open_backend(t, "cuda", late_queue);
-    }
-    if (t->config.run.device == DQN_DEVICE_AUTO && dqn_backend_find("cuda") != NULL) {
-        if (open_backend(t, "cuda", late_queue) == DQN_OK) {
-            return DQN_OK;
-        }
-        if (!t->quiet) {
-            dqn_info("device: cpu, because the GPU cannot be used: %s", dqn_error_text());
-        }
-    }
-    return open_backend(t, "cpu", late_queue);
-}
-
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 static enum dqn_status create_market(struct dqn_trainer *t, const char *resume) {
@@ -82,8 +48,12 @@ static enum dqn_status create_replay_and_learner(struct dqn_trainer *t) {
                                               .batch = (size_t)t->config.learner.batch,
                                               .n_batches = (size_t)t->config.learner.accumulate,
                                               .agents = t->agents_buffer,
-                                              .counters = t->counters_buffer};
-    DQN_TRY(dqn_replay_create(&t->replay, t->arena, &t->device, &replay));
+                                              .counters = t->counters_buffer,
+                                              .learner = &t->device,
+                                              .rows = (size_t)t->config.env.lanes,
+                                              .refuge = t->host_open ? &t->host_device : NULL};
+    const struct dqn_device *home = t->place.apart ? &t->host_device : &t->device;
+    DQN_TRY(dqn_replay_create(&t->replay, t->arena, home, &replay));
     const struct dqn_learner_options learner = {.n_agents = t->n_agents,
                                                 .net = &t->net,
                                                 .config = &t->config.learner,
@@ -192,8 +162,7 @@ static void say_plan(const struct dqn_trainer *t) {
     char net[160], a[32], b[32];
     dqn_info("environment: %s, %lld lanes", dqn_env_name(t->env), (long long)t->config.env.lanes);
     dqn_info("network: %s", dqn_net_describe(&t->net, net, sizeof net));
-    dqn_info("device: %s, memory planned %s", t->device.description,
-             dqn_format_bytes(a, sizeof a, dqn_arena_planned_bytes(t->arena, &t->device)));
+    dqn_trainer_say_devices(t);
     dqn_info(
         "schedule: %s env steps, %s updates of batch %lld (replay ratio %g)",
         dqn_format_count(a, sizeof a, (uint64_t)t->config.train.env_steps),
@@ -239,14 +208,14 @@ static enum dqn_status take_options(struct dqn_trainer *t,
 static enum dqn_status create_parts(struct dqn_trainer *t,
                                     const struct dqn_trainer_options *options) {
     DQN_TRY(create_market(t, options->resume));
-    DQN_TRY(open_device(t, options->late_queue));
+    DQN_TRY(dqn_trainer_open_devices(t, options->late_queue));
     DQN_TRY(t->device.backend->queue->create(&t->device, &t->queue));
     DQN_TRY(dqn_arena_create(&t->arena));
     DQN_TRY(register_common(t));
     DQN_TRY(create_replay_and_learner(t));
     DQN_TRY(create_collector_and_evaluator(t));
     DQN_TRY(dqn_metrics_create(&t->metrics));
-    DQN_TRY(dqn_arena_commit(t->arena, NULL));
+    DQN_TRY(dqn_trainer_allocate(t));
     if (!t->quiet) {
         say_plan(t);
     }
@@ -258,20 +227,38 @@ static enum dqn_status create_parts(struct dqn_trainer *t,
     return DQN_OK;
 }
 
-enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
-                                   const struct dqn_trainer_options *options) {
+/* One attempt at *place, which comes back with what failed. */
+static enum dqn_status create_at(struct dqn_trainer **out,
+                                 const struct dqn_trainer_options *options,
+                                 struct dqn_placement *place, bool *again) {
     struct dqn_trainer *t = NULL;
     DQN_TRY(dqn_alloc((void **)&t, 1, sizeof *t, "the trainer"));
+    t->place = *place;
     enum dqn_status status = take_options(t, options);
     if (status == DQN_OK) {
         status = create_parts(t, options);
     }
     if (status != DQN_OK) {
+        *place = t->place;
+        *again = dqn_placement_retreat(place, options->config, status);
         dqn_trainer_destroy(t);
         return status;
     }
     *out = t;
     return DQN_OK;
+}
+
+enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
+                                   const struct dqn_trainer_options *options) {
+    struct dqn_placement place;
+    enum dqn_status status = DQN_OK;
+    bool again = false;
+    dqn_placement_first(&place, options);
+    do {
+        again = false;
+        status = create_at(out, options, &place, &again);
+    } while (again);
+    return status;
 }
 
 static void destroy_parts(struct dqn_trainer *t) {
@@ -290,9 +277,7 @@ static void destroy_parts(struct dqn_trainer *t) {
         t->device.backend->queue->destroy(t->queue);
     }
     dqn_arena_destroy(t->arena);
-    if (t->device_open) {
-        t->device.backend->memory->close(&t->device);
-    }
+    dqn_trainer_close_devices(t);
     dqn_market_destroy(t->market);
 }
 
