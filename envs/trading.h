@@ -88,9 +88,14 @@ DQN_SHARED void trading_observe(const struct trading_params *p, const struct tra
         }
         return;
     }
+    /* read whole before it is written: a GPU then waits for memory once, not once a feature */
     const float *row = p->features + state->bar * TRADING_MARKET_FEATURES;
+    float market[TRADING_MARKET_FEATURES];
     for (int i = 0; i < TRADING_MARKET_FEATURES; i++) {
-        observation[i] = row[i];
+        market[i] = row[i];
+    }
+    for (int i = 0; i < TRADING_MARKET_FEATURES; i++) {
+        observation[i] = market[i];
     }
     trading_portfolio(p, state, observation + TRADING_MARKET_FEATURES);
 }

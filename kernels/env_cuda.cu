@@ -1,86 +1,153 @@
 /* Environments on the GPU: one kernel a line of env_list.h around the same headers that the CPU
- * steps, and the n-step window. Built without fused multiply-add, so both sides agree bit for bit. */
+ * steps, and the n-step window. Built without fused multiply-add, so both sides agree bit for bit.
+ */
 #include "cuda_common.cuh"
 
-#include "all_envs.h"
 #include "../envs/lane.h"
 #include "../src/shared/nstep.h"
+#include "all_envs.h"
 
-enum { ENV_THREADS = 128 };
+/* A block of environments is one warp: a few thousand lanes, one thread each, are spread over all
+ * multiprocessors. */
+enum { ENV_THREADS = 32, WINDOW_THREADS = 128, SUMS_THREADS = 128 };
 
-static __device__ void zero_padding(float *observation, size_t obs, size_t obs_ld) {
-    for (size_t i = obs; i < obs_ld; i++) {
-        observation[i] = 0.0f;
+/* A block's lanes: [first, first + n) of all lanes, agents included. */
+struct block_lanes {
+    size_t first;
+    unsigned n;
+};
+
+static __device__ struct block_lanes lanes_of_block(const struct dqn_env_args *a) {
+    const size_t begin = (size_t)blockIdx.x * blockDim.x, left = a->lanes - begin;
+    struct block_lanes block;
+    block.first = blockIdx.y * a->lanes + begin;
+    block.n = left < blockDim.x ? (unsigned)left : blockDim.x;
+    return block;
+}
+
+/* The block's observations, `stride` floats a lane in shared memory, to rows of `ld` floats in
+ * global memory, all threads side by side; zeros beyond `obs`. */
+static __device__ void write_rows(float *to, const float *from, struct block_lanes block,
+                                  unsigned obs, unsigned stride, size_t obs_ld) {
+    const unsigned ld = (unsigned)obs_ld, n = block.n * ld;
+    const unsigned rows_a_turn = blockDim.x / ld, columns_a_turn = blockDim.x % ld;
+    unsigned row = threadIdx.x / ld, column = threadIdx.x % ld;
+    float *out = to + block.first * ld;
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+        out[i] = column < obs ? from[row * stride + column] : 0.0f;
+        row += rows_a_turn;
+        column += columns_a_turn;
+        if (column >= ld) {
+            column -= ld;
+            row++;
+        }
     }
 }
 
-static __device__ void copy_floats(float *to, const float *from, size_t n) {
+static __device__ void copy_floats(float *__restrict__ to, const float *__restrict__ from,
+                                   size_t n) {
     for (size_t i = 0; i < n; i++) {
         to[i] = from[i];
     }
 }
 
-/* k_reset_<name>, k_step_<name>. Grid: lanes / 128 x agents; block: 128; no shared memory. One
- * thread a lane; bound by the latency of its arithmetic and, for wide observations, by memory.
- * The step's first thread of an agent advances the counters, which the kernel does not read. */
+/* What the actions saw, before it is written over. */
+static __device__ void keep_observations(const struct dqn_env_args *a, struct block_lanes block) {
+    const unsigned n = block.n * (unsigned)a->obs_ld;
+    const float *from = a->obs_now + block.first * a->obs_ld;
+    float *to = a->obs_before + block.first * a->obs_ld;
+#pragma unroll 4
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+        to[i] = from[i];
+    }
+}
+
+/* All threads of the block together; the caller synchronises. */
+template <typename Params> static __device__ void load_params(Params *to, const void *params) {
+    static_assert(sizeof(Params) % sizeof(uint32_t) == 0, "parameters are copied by words");
+    const uint32_t *from = (const uint32_t *)params;
+    for (unsigned i = threadIdx.x; i < sizeof(Params) / sizeof(uint32_t); i += blockDim.x) {
+        ((uint32_t *)to)[i] = from[i];
+    }
+}
+
+/* k_reset_<name>, k_step_<name>. Grid: lanes / 32 x agents; block: 32; shared: the parameters and
+ * the block's observations, a stride of odd length, so that neither a thread's own row nor the rows
+ * side by side collide in a bank. One thread a lane; bound by the latency of its arithmetic and,
+ * for wide observations, by memory. The step's first thread of an agent advances the counters,
+ * which the kernel does not read. */
 #define ENV_KERNELS(name, observations, actions, limit)                                            \
     static __global__ void k_reset_##name(struct dqn_env_args a) {                                 \
+        __shared__ struct name##_params params;                                                    \
+        __shared__ float rows[ENV_THREADS * ((observations) | 1)];                                 \
         const size_t e = dqn_grid_first(), k = blockIdx.y;                                         \
-        if (e >= a.lanes) {                                                                        \
-            return;                                                                                \
+        const struct block_lanes block = lanes_of_block(&a);                                       \
+        load_params(&params, a.params);                                                            \
+        __syncthreads();                                                                           \
+        if (e < a.lanes) {                                                                         \
+            const size_t at = k * a.lanes + e;                                                     \
+            struct dqn_lane *lane = &a.lanes_state[at];                                            \
+            dqn_lane_begin(lane);                                                                  \
+            const struct dqn_env_key key = dqn_lane_reset_key(                                     \
+                lane, a.agents[k].seed, dqn_rng_stream((enum dqn_purpose)a.purpose, e));           \
+            name##_reset((struct name##_state *)a.states + at, &params, &key,                      \
+                         rows + threadIdx.x * ((observations) | 1));                               \
         }                                                                                          \
-        const size_t at = k * a.lanes + e;                                                         \
-        struct dqn_lane *lane = &a.lanes_state[at];                                                \
-        dqn_lane_begin(lane);                                                                      \
-        const struct dqn_env_key key = dqn_lane_reset_key(                                         \
-            lane, a.agents[k].seed, dqn_rng_stream((enum dqn_purpose)a.purpose, e));               \
-        float *obs_now = a.obs_now + at * a.obs_ld;                                                \
-        name##_reset((struct name##_state *)a.states + at, (const struct name##_params *)a.params, \
-                     &key, obs_now);                                                               \
-        zero_padding(obs_now, observations, a.obs_ld);                                             \
+        __syncthreads();                                                                           \
+        write_rows(a.obs_now, rows, block, observations, (observations) | 1, a.obs_ld);            \
     }                                                                                              \
     static __global__ void k_step_##name(struct dqn_env_args a) {                                  \
-        const size_t e = dqn_grid_first(), k = blockIdx.y;                                         \
-        if (e >= a.lanes) {                                                                        \
-            return;                                                                                \
+        __shared__ struct name##_params params;                                                    \
+        __shared__ float rows[ENV_THREADS * ((observations) | 1)];                                 \
+        const size_t e = dqn_grid_first(), k = blockIdx.y, at = k * a.lanes + e;                   \
+        const struct block_lanes block = lanes_of_block(&a);                                       \
+        float *observation = rows + threadIdx.x * ((observations) | 1);                            \
+        struct name##_state *states = (struct name##_state *)a.states;                             \
+        const uint64_t stream = dqn_rng_stream((enum dqn_purpose)a.purpose, e);                    \
+        const bool frozen = e < a.lanes && a.freeze && a.lanes_state[at].frozen;                   \
+        const bool steps = e < a.lanes && !frozen;                                                 \
+        int over = 0;                                                                              \
+        load_params(&params, a.params);                                                            \
+        if (a.obs_before != NULL) {                                                                \
+            keep_observations(&a, block);                                                          \
         }                                                                                          \
         if (e == 0) {                                                                              \
             a.counters[k].vector_steps++;                                                          \
             a.counters[k].env_steps += a.lanes;                                                    \
         }                                                                                          \
-        const size_t at = k * a.lanes + e;                                                         \
-        struct dqn_lane *lane = &a.lanes_state[at];                                                \
-        float *obs_now = a.obs_now + at * a.obs_ld;                                                \
-        float *obs_next = a.obs_next + at * a.obs_ld;                                              \
-        if (a.freeze && lane->frozen) {                                                            \
-            copy_floats(obs_next, obs_now, a.obs_ld);                                              \
+        __syncthreads();                                                                           \
+        if (frozen) {                                                                              \
+            copy_floats(observation, a.obs_now + at * a.obs_ld, observations);                     \
             a.reward[at] = 0.0f;                                                                   \
             a.terminated[at] = 1;                                                                  \
             a.truncated[at] = 0;                                                                   \
-            return;                                                                                \
         }                                                                                          \
-        const uint64_t seed = a.agents[k].seed;                                                    \
-        const uint64_t stream = dqn_rng_stream((enum dqn_purpose)a.purpose, e);                    \
-        const struct name##_params *params = (const struct name##_params *)a.params;               \
-        struct name##_state *state = (struct name##_state *)a.states + at;                         \
-        const struct dqn_env_key key = dqn_lane_step_key(lane, seed, stream);                      \
-        struct dqn_env_outcome outcome =                                                           \
-            name##_step(state, params, &key, a.action[at], obs_next);                              \
-        zero_padding(obs_next, observations, a.obs_ld);                                            \
-        const int over = dqn_lane_record(lane, &outcome, a.step_limit);                            \
-        a.reward[at] = outcome.reward;                                                             \
-        a.terminated[at] = outcome.terminated;                                                     \
-        a.truncated[at] = outcome.truncated;                                                       \
-        if (over && !a.freeze) {                                                                   \
+        if (steps) {                                                                               \
+            struct dqn_lane *lane = &a.lanes_state[at];                                            \
+            struct name##_state state = states[at];                                                \
+            const struct dqn_env_key key = dqn_lane_step_key(lane, a.agents[k].seed, stream);      \
+            struct dqn_env_outcome outcome =                                                       \
+                name##_step(&state, &params, &key, a.action[at], observation);                     \
+            states[at] = state;                                                                    \
+            over = dqn_lane_record(lane, &outcome, a.step_limit);                                  \
+            a.reward[at] = outcome.reward;                                                         \
+            a.terminated[at] = outcome.terminated;                                                 \
+            a.truncated[at] = outcome.truncated;                                                   \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        write_rows(a.obs_next, rows, block, observations, (observations) | 1, a.obs_ld);           \
+        __syncthreads();                                                                           \
+        if (steps && over && !a.freeze) {                                                          \
+            struct dqn_lane *lane = &a.lanes_state[at];                                            \
             lane->episode++;                                                                       \
             dqn_lane_begin(lane);                                                                  \
-            const struct dqn_env_key next = dqn_lane_reset_key(lane, seed, stream);                \
-            name##_reset(state, params, &next, obs_now);                                           \
-            zero_padding(obs_now, observations, a.obs_ld);                                         \
-        } else {                                                                                   \
-            lane->frozen = (uint64_t)over;                                                         \
-            copy_floats(obs_now, obs_next, a.obs_ld);                                              \
+            const struct dqn_env_key next = dqn_lane_reset_key(lane, a.agents[k].seed, stream);    \
+            name##_reset(&states[at], &params, &next, observation);                                \
+        } else if (steps) {                                                                        \
+            a.lanes_state[at].frozen = (uint64_t)over;                                             \
         }                                                                                          \
+        __syncthreads();                                                                           \
+        write_rows(a.obs_now, rows, block, observations, (observations) | 1, a.obs_ld);            \
     }
 DQN_ENV_LIST(ENV_KERNELS)
 #undef ENV_KERNELS
@@ -167,10 +234,10 @@ static __global__ void k_shift_window(struct dqn_nstep_args a) {
 }
 
 static enum dqn_status nstep(struct dqn_queue *q, const struct dqn_nstep_args *args) {
-    enum { LANES_A_BLOCK = ENV_THREADS / DQN_WARP };
+    enum { LANES_A_BLOCK = WINDOW_THREADS / DQN_WARP };
     const dim3 grid((unsigned)((args->lanes + LANES_A_BLOCK - 1) / LANES_A_BLOCK),
                     (unsigned)args->n_agents);
-    k_shift_window<<<grid, ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args);
+    k_shift_window<<<grid, WINDOW_THREADS, 0, dqn_cuda_stream(q)>>>(*args);
     DQN_LAUNCHED(k_shift_window);
     return DQN_OK;
 }
@@ -183,7 +250,7 @@ static __global__ void k_clear_lane_sums(struct dqn_lane *lanes, size_t n) {
 }
 
 static enum dqn_status clear_sums(struct dqn_queue *q, struct dqn_lane *lanes, size_t n) {
-    k_clear_lane_sums<<<dqn_cuda_blocks(n, ENV_THREADS), ENV_THREADS, 0, dqn_cuda_stream(q)>>>(
+    k_clear_lane_sums<<<dqn_cuda_blocks(n, SUMS_THREADS), SUMS_THREADS, 0, dqn_cuda_stream(q)>>>(
         lanes, n);
     DQN_LAUNCHED(k_clear_lane_sums);
     return DQN_OK;

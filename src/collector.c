@@ -118,6 +118,7 @@ static struct dqn_env_args env_args(const struct dqn_collector *c) {
                                  .lanes_state = c->lanes->data,
                                  .counters = c->o.counters->data,
                                  .obs_now = c->obs_now->data,
+                                 .obs_before = c->obs_before->data,
                                  .action = c->action->data,
                                  .obs_next = c->obs_next->data,
                                  .reward = c->reward->data,
@@ -195,8 +196,6 @@ static enum dqn_status shift_windows(struct dqn_collector *c, struct dqn_queue *
 enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q, bool emit) {
     const struct dqn_backend *backend = q->device->backend;
     DQN_TRY(choose_actions(c, q));
-    DQN_TRY(backend->memory->copy(q, c->obs_before->data, c->obs_now->data, c->obs_now->bytes,
-                                  DQN_COPY_ON_DEVICE));
     const struct dqn_env_args args = env_args(c);
     DQN_TRY(backend->env->step(q, &args));
     DQN_TRY(shift_windows(c, q));

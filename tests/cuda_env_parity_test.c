@@ -169,6 +169,7 @@ static struct dqn_env_args env_args(const struct bench *b, int s, size_t step, b
                                  .lanes_state = b->lanes.at[s],
                                  .counters = b->counters.at[s],
                                  .obs_now = b->obs_now.at[s],
+                                 .obs_before = kept_at(b, &b->obs_before, s, step, floats),
                                  .action = kept_at(b, &b->action, s, step, sizeof(uint32_t)),
                                  .obs_next = kept_at(b, &b->obs_next, s, step, floats),
                                  .reward = kept_at(b, &b->reward, s, step, sizeof(float)),
@@ -213,9 +214,6 @@ static void run_windows(const struct bench *b, int s, size_t step) {
 static void run_step(const struct bench *b, int s, size_t step, bool freeze) {
     const struct side *side = &b->pair.side[s];
     const struct dqn_env_args args = env_args(b, s, step, freeze);
-    void *before = kept_at(b, &b->obs_before, s, step, b->obs_ld * sizeof(float));
-    OK(side->backend->memory->copy(side->q, before, args.obs_now, b->obs_now.bytes,
-                                   DQN_COPY_ON_DEVICE));
     OK(side->backend->env->step(side->q, &args));
     run_windows(b, s, step);
 }

@@ -119,6 +119,9 @@ static enum dqn_status run_reset(struct dqn_cpu_pool *pool, const void *args) {
 
 static enum dqn_status run_step(struct dqn_cpu_pool *pool, const void *args) {
     struct dqn_env_args a = *(const struct dqn_env_args *)args;
+    if (a.obs_before != NULL) {
+        memcpy(a.obs_before, a.obs_now, a.n_agents * a.lanes * a.obs_ld * sizeof(float));
+    }
     dqn_cpu_for(pool, a.n_agents * chunks_of(a.lanes), step_bodies[a.env], &a);
     for (size_t k = 0; k < a.n_agents; k++) {
         a.counters[k].vector_steps++;
