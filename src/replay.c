@@ -156,6 +156,7 @@ static bool shall_move(struct dqn_replay *r, const struct dqn_queue *q, enum dqn
     if (q->capturing) {
         r->failed = true;
         r->n_sampled = 0; /* nothing that was captured has run */
+        r->drawn = false;
     }
     return !q->capturing;
 }
@@ -248,7 +249,10 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
                                        .priorities = r->priorities->data,
                                        .index = batch->index,
                                        .weight = batch->weight};
-    DQN_TRY(backend->sampler->draw(home, &draw));
+    if (!r->drawn) {
+        DQN_TRY(backend->sampler->draw(home, &draw));
+        r->drawn = true;
+    }
     const struct dqn_gather_args gather = {.n_agents = r->o.n_agents,
                                            .capacity = (size_t)r->config.capacity,
                                            .obs = r->o.obs,
@@ -263,6 +267,7 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
                                            .discount = batch->discount,
                                            .done = batch->done};
     DQN_TRY(backend->replay->gather(home, &gather));
+    r->drawn = false;
     return r->staging != NULL ? dqn_staging_give_batch(r->staging, q, slot, batch) : DQN_OK;
 }
 

@@ -57,11 +57,13 @@ static enum dqn_status copy_saved(const struct dqn_replay *r, struct dqn_queue *
     return DQN_OK;
 }
 
-/* What waits for its priority update: rows drawn, and their TD errors. */
+/* What waits for its gathering or its priority update: rows drawn, and their TD errors. */
 static enum dqn_status copy_sampled(const struct dqn_replay *r, struct dqn_queue *q,
                                     struct dqn_replay *fresh) {
     const struct dqn_memory_ops *memory = q->device->backend->memory;
     struct dqn_buffer *td = dqn_staging_errors(fresh->staging);
+    DQN_TRY(
+        memory->copy(q, fresh->weight->data, r->weight->data, r->weight->bytes, DQN_COPY_TO_HOST));
     DQN_TRY(memory->copy(q, fresh->index->data, r->index->data, r->index->bytes, DQN_COPY_TO_HOST));
     return memory->copy(q, td->data, r->td->data, td->bytes, DQN_COPY_ON_DEVICE);
 }
@@ -75,6 +77,7 @@ static void set_ring(const struct dqn_replay *r, struct dqn_replay *fresh) {
     fresh->rows = r->rows;
     fresh->rows_ahead = r->rows_ahead;
     fresh->n_sampled = r->n_sampled;
+    fresh->drawn = r->drawn;
 }
 
 static enum dqn_status fill(const struct dqn_replay *r, struct dqn_queue *q,

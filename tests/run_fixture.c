@@ -46,6 +46,7 @@ void run_train(const struct run *run) {
                                                 .resume = run->resume,
                                                 .quiet = true,
                                                 .late_queue = run->late,
+                                                .replay_apart = run->apart,
                                                 .stop_at_steps = run->stop_at};
     struct dqn_trainer *trainer = NULL;
     bool stopped = false;

@@ -20,6 +20,7 @@ struct run {
     const char *resume; /* file */
     const char *folder;
     bool late;
+    bool apart; /* the replay on a CPU device of its own */
 };
 
 /* Trains; every failure fails the test. */
