@@ -154,7 +154,8 @@ static enum dqn_status cuda_info(const struct dqn_device *device, uint64_t *free
     size_t available = 0, total = 0;
     DQN_CUDA(cudaSetDevice(((const struct dqn_cuda_device *)device->impl)->index));
     DQN_CUDA(cudaMemGetInfo(&available, &total));
-    *free_bytes = available;
+    const char *fault = NULL;
+    *free_bytes = dqn_cuda_fault("free", &fault) ? strtoull(fault, NULL, 10) : available;
     *total_bytes = total;
     return DQN_OK;
 }
@@ -171,7 +172,7 @@ static bool alloc_fault(struct dqn_cuda_device *impl, size_t bytes) {
 
 /* Page-locked memory makes copies overlap with work; where the system has none left to lock, plain
  * memory gives the same results. */
-static enum dqn_status alloc_pinned(void **out, size_t bytes) {
+static enum dqn_status alloc_pinned(struct dqn_cuda_device *impl, void **out, size_t bytes) {
     const cudaError_t error = dqn_cuda_fault("pinned", NULL)
                                   ? cudaErrorMemoryAllocation
                                   : cudaHostAlloc(out, bytes, cudaHostAllocPortable);
@@ -183,9 +184,12 @@ static enum dqn_status alloc_pinned(void **out, size_t bytes) {
         return dqn_cuda_failed(error, "cudaHostAlloc", __FILE__, __LINE__);
     }
     (void)cudaGetLastError();
-    dqn_warn("%zu bytes of page-locked host memory cannot be had (%s): plain memory is used, "
-             "copies will be slower",
-             bytes, cudaGetErrorString(error));
+    if (!impl->warned) {
+        dqn_warn("%zu bytes of page-locked host memory cannot be had (%s): plain memory is used, "
+                 "copies will be slower",
+                 bytes, cudaGetErrorString(error));
+        impl->warned = true;
+    }
     return dqn_alloc(out, bytes, 1, "host memory for copies");
 }
 
@@ -211,7 +215,7 @@ static enum dqn_status cuda_alloc(const struct dqn_device *device, void **out, s
     *out = NULL;
     DQN_CUDA(cudaSetDevice(impl->index));
     if (pinned) {
-        return alloc_pinned(out, size);
+        return alloc_pinned(impl, out, size);
     }
     const enum dqn_status status =
         alloc_fault(impl, size)

@@ -37,6 +37,7 @@ struct dqn_cuda_device {
     int n_sms;         /* multiprocessors */
     bool has_cudnn;    /* false: activations run on this backend's own kernels */
     uint64_t n_allocs; /* allocations asked for, for the faults oom_at and oom_from */
+    bool warned;       /* that page-locked memory cannot be had: once a device */
 };
 
 enum { DQN_CUDA_SCRATCH = 1 << 19, DQN_CUDA_SIDES = 4 };
@@ -91,6 +92,7 @@ enum dqn_status dqn_cuda_launched(const char *kernel);
  *   oom:<bytes>      allocations of at least so many bytes fail
  *   oom_at:<k>       the k-th allocation of a device fails, counted from 1
  *   oom_from:<k>     that one and all later ones fail
+ *   free:<bytes>     so much memory is said to be free
  *   pinned           page-locked host memory cannot be had
  *   launch:<kernel>  each launch of that kernel reports a failure; the context lives on
  *   illegal:<kernel> after that kernel an address is written that does not exist: the context is

@@ -336,5 +336,6 @@ enum dqn_status dqn_replay_restore(struct dqn_replay *r, struct dqn_queue *q,
     r->rows_ahead = 0;
     const struct dqn_rebuild_args args = {
         .sampler = r->sampler, .ring = r->ring->data, .priorities = r->priorities->data};
-    return r->device->backend->sampler->rebuild(home_queue(r, q), &args);
+    const enum dqn_status status = r->device->backend->sampler->rebuild(home_queue(r, q), &args);
+    return shall_move(r, q, status) ? dqn_replay_move(r, q) : status;
 }

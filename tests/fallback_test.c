@@ -84,6 +84,7 @@ static struct {
     enum broken operation;
     size_t at, n_calls; /* the at-th call of the operation fails; 0 = none */
     bool afterwards;    /* the operation is done all the same */
+    bool in_capture;    /* instead: it fails when a program is captured */
     const struct dqn_backend *real;
 } fault;
 
@@ -91,9 +92,14 @@ static bool fails_now(enum broken operation) {
     return operation == fault.operation && ++fault.n_calls == fault.at;
 }
 
-#define BROKEN(name, table, args_type, operation)                                                  \
+#define BROKEN(name, table, args_type, which)                                                      \
     static enum dqn_status broken_##name(struct dqn_queue *q, const args_type *args) {             \
-        const bool fails = fails_now(operation);                                                   \
+        if (q->capturing) {                                                                        \
+            return which == fault.operation                                                        \
+                       ? dqn_fail(DQN_ERR_DEVICE, "kernel k_" #name ": broken by the test")        \
+                       : DQN_OK;                                                                   \
+        }                                                                                          \
+        const bool fails = !fault.in_capture && fails_now(which);                                  \
         if (!fails || fault.afterwards) {                                                          \
             DQN_TRY(fault.real->table->name(q, args));                                             \
         }                                                                                          \
@@ -105,6 +111,42 @@ BROKEN(gather, replay, struct dqn_gather_args, GATHER)
 BROKEN(draw, sampler, struct dqn_draw_args, DRAW)
 BROKEN(update, sampler, struct dqn_priority_args, UPDATE)
 BROKEN(inserted, sampler, struct dqn_inserted_args, INSERTED)
+
+/* The other operations of a step: recorded, that is left out, while a program is captured. */
+#define RECORDED(name, table, args_type)                                                           \
+    static enum dqn_status recorded_##name(struct dqn_queue *q, const args_type *args) {           \
+        return q->capturing ? DQN_OK : fault.real->table->name(q, args);                           \
+    }
+RECORDED(forward, nn, struct dqn_forward_args)
+RECORDED(backward, nn, struct dqn_backward_args)
+RECORDED(td, nn, struct dqn_td_args)
+RECORDED(apply, nn, struct dqn_apply_args)
+RECORDED(act, nn, struct dqn_act_args)
+RECORDED(step, env, struct dqn_env_args)
+RECORDED(nstep, env, struct dqn_nstep_args)
+
+static enum dqn_status recorded_copy(struct dqn_queue *q, void *dst, const void *src, size_t bytes,
+                                     enum dqn_copy_kind kind) {
+    return q->capturing ? DQN_OK : fault.real->memory->copy(q, dst, src, bytes, kind);
+}
+
+static struct dqn_nn_ops recorded_nn;
+static struct dqn_env_ops recorded_env;
+static struct dqn_memory_ops recorded_memory;
+static struct dqn_queue_ops recorded_queue;
+static enum dqn_status capture_begin(struct dqn_queue *q) {
+    (void)q;
+    return DQN_OK;
+}
+
+/* A capture in which an operation failed is an error itself. It is the only one: there is nothing
+ * here to launch a graph with. */
+static enum dqn_status capture_end(struct dqn_queue *q, struct dqn_graph **out) {
+    (void)q;
+    (void)out;
+    recorded_queue.capture_begin = NULL;
+    return dqn_fail(DQN_ERR_DEVICE, "the capture is void");
+}
 
 static struct dqn_replay_ops broken_replay;
 static struct dqn_sampler_ops broken_sampler;
@@ -123,6 +165,28 @@ static void make_broken_backend(void) {
     broken_backend.name = "broken";
     broken_backend.replay = &broken_replay;
     broken_backend.sampler = &broken_sampler;
+    if (!fault.in_capture) {
+        return;
+    }
+    recorded_nn = *fault.real->nn;
+    recorded_nn.forward = recorded_forward;
+    recorded_nn.backward = recorded_backward;
+    recorded_nn.td = recorded_td;
+    recorded_nn.apply = recorded_apply;
+    recorded_nn.act = recorded_act;
+    recorded_nn.forward_many = NULL;
+    recorded_env = *fault.real->env;
+    recorded_env.step = recorded_step;
+    recorded_env.nstep = recorded_nstep;
+    recorded_memory = *fault.real->memory;
+    recorded_memory.copy = recorded_copy;
+    recorded_queue = *fault.real->queue;
+    recorded_queue.capture_begin = capture_begin;
+    recorded_queue.capture_end = capture_end;
+    broken_backend.nn = &recorded_nn;
+    broken_backend.env = &recorded_env;
+    broken_backend.memory = &recorded_memory;
+    broken_backend.queue = &recorded_queue;
 }
 
 /* A run whose learner's device is the broken backend, and whose replay may move to the CPU. */
@@ -205,6 +269,20 @@ Test(replay_moves, rank) {
 /* With accumulated batches the rows drawn before the failure keep their TD errors. */
 Test(replay_moves, accumulated_batches) {
     survives_all(run_trading, kinds[1]);
+}
+
+/* What was captured up to the failure has not run; the steps are called then. The first program
+ * that is captured is of steps that insert and update, so each operation is in it. */
+Test(replay_moves, while_a_program_is_captured) {
+    const char *reference = run_folder();
+    struct run run = {
+        .text = run_cartpole, .overrides = {kinds[1]}, .n_overrides = 1, .folder = reference};
+    run_train(&run);
+    fault.in_capture = true;
+    for (int operation = 0; operation < N_BROKEN; operation++) {
+        survives(run_cartpole, kinds[1], (enum broken)operation, 0, false, reference);
+    }
+    run_remove(reference);
 }
 
 Test(replay_moves, without_a_refuge_the_run_ends) {
