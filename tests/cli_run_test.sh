@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The programs as a person runs them: exit codes, messages, folders, signals, kills and resumes.
-#     tests/cli_run_test.sh FOLDER_OF_THE_PROGRAMS FOLDER_OF_THE_TESTS [SEED]
+#     tests/cli_run_test.sh FOLDER_OF_THE_PROGRAMS FOLDER_OF_THE_TESTS [REPEATS [SEED]]
+# REPEATS: how often a run is interrupted by each signal.
 set -uo pipefail
 bin=$(cd "$1" && pwd)
 same=$(cd "$2" && pwd)/h5_same
-RANDOM=${3:-1}
+repeats=${3:-2}
+RANDOM=${4:-1}
 train=$bin/dqn-train
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -191,6 +193,7 @@ interrupted() {
   while :; do
     sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
     kill -s "$signal" "$pid" 2>/dev/null
+    kill -s "$signal" "$pid" 2>/dev/null # the second one comes while it saves
     got=0
     wait "$pid" 2>/dev/null || got=$?
     [ "$got" -eq 0 ] && break
@@ -216,10 +219,10 @@ interrupted() {
   echo "$name: $rounds rounds"
 }
 
-for i in 1 2 3; do
-  interrupted "int$i" INT 130 $((RANDOM % (whole_ms / 2 + 1)))
-  interrupted "term$i" TERM 143 $((RANDOM % (whole_ms / 2 + 1)))
-  interrupted "kill$i" KILL 137 $((RANDOM % (whole_ms / 2 + 1)))
+for ((n = 1; n <= repeats; n++)); do
+  interrupted "int$n" INT 130 $((RANDOM % (whole_ms / 2 + 1)))
+  interrupted "term$n" TERM 143 $((RANDOM % (whole_ms / 2 + 1)))
+  interrupted "kill$n" KILL 137 $((RANDOM % (whole_ms / 2 + 1)))
 done
 interrupted hup HUP 129 $((whole_ms / 5))
 

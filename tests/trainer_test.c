@@ -105,6 +105,21 @@ Test(trainer, target_copies_are_counted_in_updates) {
     remove_folder(parts_folder);
 }
 
+/* Rewards of -1 only: action values become negative, so nothing cuts them off at 0. */
+Test(trainer, values_of_a_task_of_costs_are_negative) {
+    const struct run run = {.set = {"env.name=acrobot", "learner.gamma=0.9"},
+                            .folder = new_folder()};
+    run_and_forget(&run);
+    size_t n_rows = 0;
+    double *rows = history_of(file_in(run.folder, "epoch-000003.h5"), &n_rows);
+    cr_assert_eq(n_rows, 3u);
+    const double q = rows[2 * DQN_METRIC_COUNT + DQN_METRIC_q_mean];
+    /* Towards -10, from 0 at the start. */
+    cr_expect(q < -1 && q > -11, "%g", q);
+    free(rows);
+    remove_folder(run.folder);
+}
+
 /* ---- what ends a run ---- */
 
 /* AdamW with decay 1 and step size 10 multiplies the parameters by about -9 an update until they
