@@ -1,7 +1,7 @@
-/* Synthetic markets about one question each (docs/market-data.md):
- *   markov_visible, markov_hidden  a drift that is up or down; the hidden state is the drift's
- * sign, or what the returns so far tell about it micro                          the direction is
- * given; which kind of order is best is the question, and synthetic.cell is its answer */
+/* Synthetic markets about one question each (docs/market-data.md). markov_visible, markov_hidden: a
+ * drift that is up or down; the hidden state is the drift's sign, or what the returns so far tell
+ * about it. micro: the direction is given, as the sign of the hidden state, which is 1 at a turn
+ * and 0.5 later; which kind of order is best is the question, and synthetic.cell is its answer. */
 #include <math.h>
 
 #include "synthetic_path.h"
@@ -147,6 +147,7 @@ void dqn_market_micro(struct dqn_bars *bars, const struct dqn_config_synthetic *
         if (state.left == 0) {
             turn(&state, market, seed, i + 1);
         }
-        bars->hidden[i] = state.direction;
+        /* inside a trend other orders are best than at its turn: the state tells them apart */
+        bars->hidden[i] = state.trap || state.first ? state.direction : 0.5 * state.direction;
     }
 }
