@@ -196,7 +196,8 @@ static enum dqn_status train_broken(const char *text, const char *kind, const ch
     const struct dqn_device_options cpu = {.threads = 1};
     struct dqn_trainer *t = NULL;
     bool stopped = false;
-    OK(dqn_config_parse(config, "test", ".", text, 1, &kind));
+    const char *const set[] = {"device=cpu", kind};
+    OK(dqn_config_parse(config, "test", ".", text, 2, set));
     const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
     OK(dqn_trainer_create(&t, &options));
     make_broken_backend();

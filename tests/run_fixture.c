@@ -33,8 +33,13 @@ const char run_trading[] =
 
 static struct dqn_config *load(const struct run *run) {
     struct dqn_config *config = calloc(1, sizeof *config);
+    const char *overrides[DQN_COUNT_OF(run->overrides) + 1];
+    char device[32];
+    snprintf(device, sizeof device, "device=%s", run->device != NULL ? run->device : "cpu");
+    overrides[0] = device;
+    memcpy(overrides + 1, run->overrides, sizeof run->overrides);
     const enum dqn_status status =
-        dqn_config_parse(config, "test", ".", run->text, run->n_overrides, run->overrides);
+        dqn_config_parse(config, "test", ".", run->text, run->n_overrides + 1, overrides);
     cr_assert_eq(status, DQN_OK, "%s", dqn_error_text());
     return config;
 }

@@ -1,0 +1,351 @@
+/* Fallbacks on a GPU, each forced by DQN_TEST_FAULT (kernels/cuda_common.cuh): what is decided at
+ * start, a replay on the CPU beside a GPU learner, replay kernels that fail later on, lost
+ * contexts. tests/fallback_test.c has what can be seen without a GPU. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "h5_compare.h"
+#include "memory_plan.h"
+#include "run_fixture.h"
+#include "trainer_parts.h"
+
+#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+
+static uint64_t free_on_gpu(void) {
+    const struct dqn_backend *cuda = dqn_backend_find("cuda");
+    const struct dqn_device_options options = {0};
+    struct dqn_device device;
+    uint64_t free_bytes = 0, total_bytes = 0;
+    if (cuda != NULL && cuda->memory->open(&device, &options) == DQN_OK) {
+        OK(cuda->memory->info(&device, &free_bytes, &total_bytes));
+        cuda->memory->close(&device);
+        return free_bytes;
+    }
+    cr_assert_null(getenv("DQN_TEST_REQUIRE_CUDA"), "a GPU is required: %s", dqn_error_text());
+    fputs("[SKIP] no GPU can be used here\n", stderr); /* Criterion says it with --verbose only */
+    cr_skip_test("no GPU can be used here");
+    return 0;
+}
+
+/* Importance weights are 1, so that nothing but integers and copies lies between the two replays:
+ * runs with either are equal byte for byte. */
+static const char *const kinds[][2] = {
+    {"replay.kind=uniform", "replay.beta.end=0"},
+    {"replay.kind=proportional", "replay.beta.end=0"},
+    {"replay.kind=rank", "replay.beta.end=0"},
+};
+
+struct outcome {
+    enum dqn_status status;
+    char error[1024];
+    bool cpu, apart; /* where it ended */
+    char why[768], replay_why[768];
+};
+
+/* Creates and runs under a fault. */
+static struct outcome try_run(const char *fault, const char *device, size_t n, const char *a,
+                              const char *b, const char *folder) {
+    const char *const set[] = {device, "replay.beta.start=0", a, b};
+    struct dqn_config *config = calloc(1, sizeof *config);
+    struct dqn_trainer *t = NULL;
+    struct outcome outcome = {.status = DQN_OK};
+    bool stopped = false;
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, 2 + n, set));
+    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
+    if (fault != NULL) {
+        setenv("DQN_TEST_FAULT", fault, 1);
+    }
+    outcome.status = dqn_trainer_create(&t, &options);
+    if (outcome.status == DQN_OK) {
+        outcome.status = dqn_trainer_run(t, &stopped);
+        outcome.cpu = t->place.cpu;
+        outcome.apart = dqn_replay_device(t->replay) != &t->device;
+        snprintf(outcome.why, sizeof outcome.why, "%s", t->place.why);
+        snprintf(outcome.replay_why, sizeof outcome.replay_why, "%s", dqn_trainer_why_replay(t));
+    }
+    snprintf(outcome.error, sizeof outcome.error, "%s", dqn_error_text());
+    unsetenv("DQN_TEST_FAULT");
+    if (t != NULL) {
+        dqn_trainer_destroy(t);
+    }
+    free(config);
+    return outcome;
+}
+
+/* ---- at start -----------------------------------------------------------------------------------
+ */
+
+static void starts_on_the_cpu(const char *fault, const char *word) {
+    const struct outcome automatic = try_run(fault, "device=auto", 0, NULL, NULL, NULL);
+    cr_expect_eq(automatic.status, DQN_OK, "%s: %s", fault, automatic.error);
+    cr_expect(automatic.cpu && !automatic.apart, "%s", fault);
+    cr_expect_not_null(strstr(automatic.why, word), "%s: %s", fault, automatic.why);
+    cr_expect_null(strchr(automatic.why, '\n'));
+    const struct outcome demanded = try_run(fault, "device=cuda", 0, NULL, NULL, NULL);
+    cr_expect_eq(dqn_status_exit_code(demanded.status), 4, "%s: %s", fault, demanded.error);
+    cr_expect_not_null(strstr(demanded.error, word), "%s: %s", fault, demanded.error);
+    const struct outcome cpu = try_run(fault, "device=cpu", 0, NULL, NULL, NULL);
+    cr_expect_eq(cpu.status, DQN_OK, "%s: %s", fault, cpu.error);
+    cr_expect_str_empty(cpu.why);
+}
+
+Test(cuda_fallback, no_driver_or_device) {
+    if (dqn_backend_find("cuda") == NULL) {
+        fputs("[SKIP] no GPU backend in this build\n", stderr);
+        cr_skip_test("built without CUDA");
+    }
+    starts_on_the_cpu("no_driver", "driver");
+    starts_on_the_cpu("no_device", "CUDA_VISIBLE_DEVICES");
+}
+
+Test(cuda_fallback, no_kernel_or_memory) {
+    (void)free_on_gpu();
+    starts_on_the_cpu("launch:k_probe", "k_probe");
+    starts_on_the_cpu("oom_all", "free");
+    starts_on_the_cpu("free:1000", "1.0 kB free");
+}
+
+/* The k-th allocation fails, once or from then on: the run ends well on one of the three places,
+ * and the device's memory comes back. 64 MB are for what the driver keeps. */
+Test(cuda_fallback, every_allocation, .timeout = 500) {
+    static const int at[] = {1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64};
+    const struct outcome first = try_run(NULL, "device=auto", 0, NULL, NULL, NULL);
+    cr_expect_eq(first.status, DQN_OK, "%s", first.error);
+    const uint64_t before = free_on_gpu();
+    for (size_t i = 0; i < DQN_COUNT_OF(at); i++) {
+        for (int for_ever = 0; for_ever < 2; for_ever++) {
+            char fault[32];
+            snprintf(fault, sizeof fault, "%s:%d", for_ever ? "oom_from" : "oom_at", at[i]);
+            const struct outcome run = try_run(fault, "device=auto", 0, NULL, NULL, NULL);
+            cr_expect_eq(run.status, DQN_OK, "%s: %s", fault, run.error);
+            cr_expect(!run.cpu || (run.why[0] != '\0' && !run.apart), "%s", fault);
+            cr_expect(!run.apart || run.replay_why[0] != '\0', "%s", fault);
+        }
+    }
+    cr_expect_geq(free_on_gpu() + 64000000, before);
+}
+
+/* Room for all but the replay, by the plan and by an allocation that fails. The states of a million
+ * rows of 4 floats are 16 MB; nothing else of this run is as large. */
+Test(cuda_fallback, the_replay_alone_does_not_fit) {
+    (void)free_on_gpu();
+    static const char *const faults[] = {"free:40000000", "oom:16000000"};
+    static const char *const devices[] = {"device=auto", "device=cuda"};
+    const char *capacity = "replay.capacity=1000000";
+    for (size_t f = 0; f < DQN_COUNT_OF(faults); f++) {
+        for (size_t d = 0; d < DQN_COUNT_OF(devices); d++) {
+            const struct outcome run = try_run(faults[f], devices[d], 1, capacity, NULL, NULL);
+            cr_expect_eq(run.status, DQN_OK, "%s: %s", faults[f], run.error);
+            cr_expect(run.apart && !run.cpu, "%s %s", faults[f], devices[d]);
+            cr_expect_not_null(strstr(run.replay_why, "free"), "%s", run.replay_why);
+        }
+        const struct outcome demanded =
+            try_run(faults[f], "device=cuda", 2, capacity, "replay.device=cuda", NULL);
+        cr_expect_eq(dqn_status_exit_code(demanded.status), 4, "%s", demanded.error);
+        cr_expect_not_null(strstr(demanded.error, "free"), "%s", demanded.error);
+    }
+}
+
+/* ---- later on -----------------------------------------------------------------------------------
+ */
+
+static void runs_equal(const char *fault, const char *what, const char *replay_device, size_t kind,
+                       const char *reference, bool exact, bool apart) {
+    const char *folder = run_folder();
+    char set[64];
+    snprintf(set, sizeof set, "replay.kind=%s", strchr(kinds[kind][0], '=') + 1);
+    const char *const overrides[] = {"device=cuda", "replay.beta.start=0", set, kinds[kind][1],
+                                     replay_device};
+    struct dqn_config *config = calloc(1, sizeof *config);
+    struct dqn_trainer *t = NULL;
+    bool stopped = false;
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, DQN_COUNT_OF(overrides), overrides));
+    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
+    if (fault != NULL) {
+        setenv("DQN_TEST_FAULT", fault, 1);
+    }
+    OK(dqn_trainer_create(&t, &options));
+    OK(dqn_trainer_run(t, &stopped));
+    unsetenv("DQN_TEST_FAULT");
+    cr_expect_eq(dqn_replay_device(t->replay) != &t->device, apart, "%s", what);
+    cr_expect(!t->place.cpu, "%s", what);
+    dqn_trainer_destroy(t);
+    free(config);
+    char why[512];
+    cr_expect(!exact || h5_equal_but_config(run_file(reference, "epoch-000003.h5"),
+                                            run_file(folder, "epoch-000003.h5"), why, sizeof why),
+              "%s, %s: %s", what, kinds[kind][0], why);
+    run_remove(folder);
+}
+
+/* The run that all others of a kind must equal: the replay on the GPU, steps captured. */
+static const char *make_reference(size_t kind) {
+    const char *folder = run_folder();
+    const struct run run = {
+        .text = run_cartpole,
+        .device = "cuda",
+        .folder = folder,
+        .overrides = {kinds[kind][0], "replay.beta.start=0", kinds[kind][1], "replay.device=cuda"},
+        .n_overrides = 4};
+    run_train(&run);
+    return folder;
+}
+
+Test(cuda_fallback, replay_on_the_cpu_equals_the_replay_on_the_gpu) {
+    (void)free_on_gpu();
+    for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {
+        const char *reference = make_reference(kind);
+        runs_equal(NULL, "replay.device=cpu", "replay.device=cpu", kind, reference, true, true);
+        runs_equal("pinned", "no page-locked memory", "replay.device=auto", kind, reference, true,
+                   false);
+        run_remove(reference);
+    }
+}
+
+/* Each kernel of the replay fails at its first launch, after it ran: the replay moves, and the run
+ * ends with the bytes of the run in which nothing failed. After a failed draw the next random
+ * numbers are taken, so those runs only have to end well. */
+Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
+    (void)free_on_gpu();
+    static const struct {
+        const char *kernel;
+        size_t kind;
+        bool exact;
+    } cases[] = {
+        {"k_insert_rows", 0, true}, {"k_gather_rows", 0, true}, {"k_move_ring", 0, true},
+        {"k_draw_rows", 0, false},  {"k_insert_rows", 1, true}, {"k_take_rows", 1, true},
+        {"k_gather_rows", 1, true}, {"k_update_rows", 1, true}, {"k_draw_rows", 1, false},
+        {"k_insert_rows", 2, true}, {"k_fill_keys", 2, false},  {"k_update_rows", 2, false},
+    };
+    const char *references[DQN_COUNT_OF(kinds)];
+    for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {
+        references[kind] = make_reference(kind);
+    }
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        char fault[64];
+        snprintf(fault, sizeof fault, "launch:%s", cases[i].kernel);
+        runs_equal(fault, cases[i].kernel, "replay.device=auto", cases[i].kind,
+                   references[cases[i].kind], cases[i].exact, true);
+    }
+    for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {
+        run_remove(references[kind]);
+    }
+}
+
+/* Where the replay was demanded on the GPU, and for all other kernels, a failure ends the run. */
+Test(cuda_fallback, failures_that_end_the_run) {
+    (void)free_on_gpu();
+    static const struct {
+        const char *fault, *set, *word;
+    } cases[] = {
+        {"launch:k_insert_rows", "replay.device=cuda", "collect: "},
+        {"launch:k_act", "replay.device=auto", "collect: "},
+        {"wait", "replay.device=auto", "the test fault wait"},
+    };
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        const struct outcome run =
+            try_run(cases[i].fault, "device=cuda", 1, cases[i].set, NULL, NULL);
+        cr_expect_eq(dqn_status_exit_code(run.status), 4, "%s: %s", cases[i].fault, run.error);
+        cr_expect_not_null(strstr(run.error, cases[i].word), "%s: %s", cases[i].fault, run.error);
+    }
+}
+
+/* A lost context: one report with the phase, exit code 4, nothing moved and nothing written; the
+ * run goes on from its last file, here on the CPU, as this process has lost the GPU. */
+static void loses_the_context(const char *kernel, const char *phase) {
+    (void)free_on_gpu();
+    const char *folder = run_folder();
+    struct run run = {.text = run_cartpole, .device = "cuda", .folder = folder, .stop_at = 1500};
+    run_train(&run);
+    const char *left = run_file(folder, "epoch-000001-partial.h5");
+    struct dqn_config *config = calloc(1, sizeof *config);
+    struct dqn_trainer *t = NULL;
+    bool stopped = false;
+    char fault[64];
+    const char *const set[] = {"device=cuda"};
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, 1, set));
+    const struct dqn_trainer_options options = {
+        .config = config, .folder = folder, .resume = left, .quiet = true};
+    OK(dqn_trainer_create(&t, &options));
+    snprintf(fault, sizeof fault, "illegal:%s", kernel);
+    setenv("DQN_TEST_FAULT", fault, 1);
+    const enum dqn_status status = dqn_trainer_run(t, &stopped);
+    unsetenv("DQN_TEST_FAULT");
+    cr_expect_eq(dqn_status_exit_code(status), 4, "%s", dqn_error_text());
+    cr_expect_not_null(strstr(dqn_error_text(), "lost"), "%s", dqn_error_text());
+    cr_expect_not_null(strstr(dqn_error_text(), phase), "%s", dqn_error_text());
+    cr_expect_eq(dqn_replay_device(t->replay), &t->device, "nothing is moved");
+    dqn_trainer_destroy(t);
+    free(config);
+    OK(dqn_checkpoint_verify(left));
+    FILE *next = fopen(run_file(folder, "epoch-000002.h5"), "rb");
+    cr_expect_null(next, "nothing is written");
+    run.stop_at = 0;
+    run.device = "cpu";
+    run.resume = left;
+    run_train(&run);
+    OK(dqn_checkpoint_verify(run_file(folder, "epoch-000003.h5")));
+    run_remove(folder);
+}
+
+Test(cuda_fallback, context_lost_in_collect) {
+    loses_the_context("k_act", "collect");
+}
+
+Test(cuda_fallback, context_lost_in_insert) {
+    loses_the_context("k_insert_rows", "collect");
+}
+
+Test(cuda_fallback, context_lost_in_sample) {
+    loses_the_context("k_draw_rows", "update");
+}
+
+Test(cuda_fallback, context_lost_in_update) {
+    loses_the_context("k_update_rows", "update");
+}
+
+/* ---- memory plan --------------------------------------------------------------------------------
+ */
+
+/* Columns as in tests/fallback_test.c: 425 bytes a row, 20 beside. The tree of 32 children: levels
+ * of 3125, 98 and 4 sums (1M rows: 31250, 977 and 31), each rounded up to 32, of 8 bytes; a batch
+ * row's mass and replaced priority, 12 bytes; minimum and tickets, 16. Nothing here asks the
+ * device. */
+static void replay_bytes(size_t capacity, uint64_t expected, uint64_t budget) {
+    const struct dqn_device device = {.backend = dqn_backend_find("cuda")};
+    const struct dqn_config_replay config = {
+        .kind = DQN_REPLAY_PROPORTIONAL, .sums = DQN_SUMS_TREE, .capacity = (int64_t)capacity};
+    struct dqn_arena *arena = NULL;
+    struct dqn_buffer agents = {.bytes = 0}, counters = {.bytes = 0};
+    struct dqn_replay *replay = NULL;
+    const struct dqn_replay_options options = {.config = &config,
+                                               .n_agents = 1,
+                                               .obs = 51,
+                                               .obs_ld = 52,
+                                               .batch = 64,
+                                               .n_batches = 1,
+                                               .agents = &agents,
+                                               .counters = &counters};
+    OK(dqn_arena_create(&arena));
+    OK(dqn_replay_create(&replay, arena, &device, &options));
+    struct dqn_memory_plan plan;
+    dqn_memory_plan_make(&plan, arena, &device);
+    cr_log_warn("%zu rows on the GPU: %llu bytes", capacity,
+                (unsigned long long)plan.bytes[DQN_PLAN_REPLAY]);
+    cr_expect_eq(plan.bytes[DQN_PLAN_REPLAY], expected, "%llu",
+                 (unsigned long long)plan.bytes[DQN_PLAN_REPLAY]);
+    cr_expect_leq(plan.total, budget);
+    dqn_replay_destroy(replay);
+    dqn_arena_destroy(arena);
+}
+
+Test(cuda_fallback, memory_plan) {
+    if (dqn_backend_find("cuda") == NULL) {
+        fputs("[SKIP] no GPU backend in this build\n", stderr);
+        cr_skip_test("built without CUDA");
+    }
+    replay_bytes(100000, 425 * 100000 + 20 + 8 * (3136 + 128 + 32) + 64 * 12 + 16, 47000000);
+    replay_bytes(1000000, 425 * 1000000 + 20 + 8 * (31264 + 992 + 32) + 64 * 12 + 16, 470000000);
+}
