@@ -40,7 +40,7 @@ Test(cuda_backend, memory_is_zero_and_copies_arrive) {
     pair_open(&pair, DQN_PRECISION_FP32);
     const struct side *gpu = &pair.side[GPU];
     const struct dqn_memory_ops *memory = gpu->backend->memory;
-    cr_log_warn("%s", gpu->device.description);
+    cr_log_info("%s", gpu->device.description);
     enum { N = 1 << 20 };
     unsigned char *host = NULL, *device = NULL, *other = NULL;
     OK(memory->alloc(&gpu->device, (void **)&host, N, true));

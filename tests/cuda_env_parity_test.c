@@ -299,7 +299,7 @@ static void check_episodes(struct bench *b, const char *what) {
         frozen += lanes[i].frozen;
     }
     free(lanes);
-    cr_log_warn("%s, %s: %llu episodes, %llu lanes frozen", dqn_env_name(b->env), what,
+    cr_log_info("%s, %s: %llu episodes, %llu lanes frozen", dqn_env_name(b->env), what,
                 (unsigned long long)episodes, (unsigned long long)frozen);
     cr_assert(episodes >= b->rows, "%s, %s: %llu episodes", dqn_env_name(b->env), what,
               (unsigned long long)episodes);

@@ -332,7 +332,7 @@ static void replay_bytes(size_t capacity, uint64_t expected, uint64_t budget) {
     OK(dqn_replay_create(&replay, arena, &device, &options));
     struct dqn_memory_plan plan;
     dqn_memory_plan_make(&plan, arena, &device);
-    cr_log_warn("%zu rows on the GPU: %llu bytes", capacity,
+    cr_log_info("%zu rows on the GPU: %llu bytes", capacity,
                 (unsigned long long)plan.bytes[DQN_PLAN_REPLAY]);
     cr_expect_eq(plan.bytes[DQN_PLAN_REPLAY], expected, "%llu",
                  (unsigned long long)plan.bytes[DQN_PLAN_REPLAY]);

@@ -174,7 +174,7 @@ static void forward_table(int precision, double limit, size_t first_shape) {
             pass_close(&pair, &p);
         }
     }
-    cr_log_warn("forward, precision %d: worst residual %.3g", precision, worst);
+    cr_log_info("forward, precision %d: worst residual %.3g", precision, worst);
     pair_close(&pair);
 }
 
@@ -298,7 +298,7 @@ Test(cuda_nn_parity, backward) {
             pass_close(&pair, &p);
         }
     }
-    cr_log_warn("backward: worst residual %.3g", worst);
+    cr_log_info("backward: worst residual %.3g", worst);
     pair_close(&pair);
 }
 
@@ -437,7 +437,7 @@ Test(cuda_nn_parity, td) {
             td_close(&pair, &in);
         }
     }
-    cr_log_warn("td: worst residual of the statistics %.3g", worst);
+    cr_log_info("td: worst residual of the statistics %.3g", worst);
     pair_close(&pair);
 }
 
@@ -609,6 +609,6 @@ Test(cuda_nn_parity, apply) {
             apply_case(&pair, &net, agent_counts[j], 1, &worst);
         }
     }
-    cr_log_warn("apply with clipping: worst residual %.3g", worst);
+    cr_log_info("apply with clipping: worst residual %.3g", worst);
     pair_close(&pair);
 }

@@ -207,7 +207,7 @@ Test(cuda_replay_parity, small) {
             }
         }
     }
-    cr_log_warn("%zu cases of drawing, updating and inserting are equal", n_cases);
+    cr_log_info("%zu cases of drawing, updating and inserting are equal", n_cases);
     pair_close(&pair);
 }
 

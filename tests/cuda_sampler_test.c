@@ -121,7 +121,7 @@ static void distribution_case(struct pair *pair, const struct kind *kind, size_t
     count_draws(&s, n_batches, counts, size);
     const double draws = (double)batch * (double)n_batches;
     const double z = chi_square_deviate(counts, p, size, draws);
-    cr_log_warn("%s, %zu of %zu rows, %g draws: chi-square deviate %.2f", kind->name, size,
+    cr_log_info("%s, %zu of %zu rows, %g draws: chi-square deviate %.2f", kind->name, size,
                 capacity, draws, z);
     /* one in 30000 either way for a true sampler; the seeds are fixed */
     cr_assert(fabs(z) < 4, "%s, %zu rows, %g draws: deviate %g", kind->name, size, draws, z);
@@ -199,7 +199,7 @@ Test(cuda_sampler, both_backends_draw_alike) {
             store_close(&s);
         }
         const double distance = kolmogorov_smirnov(counts[CPU], counts[GPU], ROWS, DRAWS);
-        cr_log_warn("%s: Kolmogorov-Smirnov distance %.4f", kinds[i].name, distance);
+        cr_log_info("%s: Kolmogorov-Smirnov distance %.4f", kinds[i].name, distance);
         cr_assert(distance < 1.95 * sqrt(2.0 / DRAWS), "%s: distance %g", kinds[i].name, distance);
         cr_assert(distance > 0, "%s: different seeds gave the same draws", kinds[i].name);
     }

@@ -359,7 +359,7 @@ static void replay_bytes(size_t capacity, uint64_t expected, uint64_t budget) {
     struct dqn_memory_plan plan;
     dqn_memory_plan_make(&plan, arena, &device);
     char text[256];
-    cr_log_warn("%zu rows: %llu bytes; %s", capacity,
+    cr_log_info("%zu rows: %llu bytes; %s", capacity,
                 (unsigned long long)plan.bytes[DQN_PLAN_REPLAY],
                 dqn_memory_plan_text(text, sizeof text, &plan));
     cr_expect_eq(plan.bytes[DQN_PLAN_REPLAY], expected, "%llu",
