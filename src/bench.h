@@ -23,4 +23,17 @@ enum dqn_status dqn_bench_per(const struct dqn_config *config, struct dqn_bench_
 /* Vector steps of env.name with env.lanes lanes: policy, environment, window, insertion. */
 enum dqn_status dqn_bench_collect(const struct dqn_config *config, struct dqn_bench_result *out);
 
+/* A whole epoch of training (evaluation and saving apart), with the replay where the learner is and
+ * with the replay on the CPU: what moving it to the GPU is worth. */
+struct dqn_bench_epoch_result {
+    bool ran;       /* false: this placement is not to be had here */
+    double seconds; /* an epoch, median of three */
+    double updates_per_s, env_steps_per_s;
+    double host_waits; /* inside an epoch */
+    bool replay_on_gpu;
+};
+enum dqn_status dqn_bench_epoch(const struct dqn_config *config,
+                                struct dqn_bench_epoch_result *replay_with_learner,
+                                struct dqn_bench_epoch_result *replay_on_cpu);
+
 #endif

@@ -15,7 +15,7 @@ static const struct dqn_cli_option options[] = {
 
 static const struct dqn_cli_spec spec = {
     .program = "dqn-bench",
-    .usage = "step|per|collect [--set KEY=VALUE]... [options]",
+    .usage = "step|per|collect|epoch [--set KEY=VALUE]... [options]",
     .about =
         "Times parts of the training loop, median of nine windows of a fifth of a second:\n"
         "  step     optimizer steps: 51 inputs, net.hidden, 45 actions, from a full replay of\n"
@@ -55,6 +55,31 @@ static void print_json(const struct measurement *m, const struct dqn_bench_resul
            (unsigned long long)r->host_waits, (unsigned long long)r->device_bytes, r->device);
 }
 
+/* The table of the replay's two places: what an epoch takes with each. */
+static enum dqn_status run_epoch(const struct dqn_config *config, bool json) {
+    struct dqn_bench_epoch_result r[2];
+    DQN_TRY(dqn_bench_epoch(config, &r[0], &r[1]));
+    if (!json) {
+        printf("%-28s %10s %12s %14s %11s\n", "replay", "s an epoch", "updates/s", "env steps/s",
+               "host waits");
+    }
+    for (int i = 1; i >= 0; i--) {
+        const char *place = r[i].replay_on_gpu ? "gpu" : "cpu";
+        if (!r[i].ran) {
+            continue;
+        }
+        printf(json ? "{\"bench\": \"epoch\", \"replay\": \"%s\", \"seconds\": %.6g, "
+                      "\"updates_per_s\": %.6g, \"env_steps_per_s\": %.6g, \"host_waits\": %.6g}\n"
+                    : "%-28s %10.3f %12.0f %14.0f %11.0f\n",
+               place, r[i].seconds, r[i].updates_per_s, r[i].env_steps_per_s, r[i].host_waits);
+    }
+    if (!json && r[1].ran) {
+        printf("the epoch with the replay on the GPU takes %.1f %% of the other one's time\n",
+               100.0 * r[0].seconds / r[1].seconds);
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status find_measurement(const char *name, const struct measurement **out) {
     for (size_t i = 0; i < DQN_COUNT_OF(measurements); i++) {
         if (strcmp(name, measurements[i].name) == 0) {
@@ -62,7 +87,8 @@ static enum dqn_status find_measurement(const char *name, const struct measureme
             return DQN_OK;
         }
     }
-    return dqn_fail(DQN_ERR_CONFIG, "'%s' is no benchmark; there are step, per and collect", name);
+    return dqn_fail(DQN_ERR_CONFIG, "'%s' is no benchmark; there are step, per, collect and epoch",
+                    name);
 }
 
 static enum dqn_status load(const struct dqn_cli *cli, struct dqn_config *config) {
@@ -86,8 +112,12 @@ static enum dqn_status start(int argc, char **argv) {
         dqn_cli_help(&spec, stdout);
         goto done;
     }
-    DQN_TRY_GOTO(find_measurement(cli->argument[0], &m));
     DQN_TRY_GOTO(load(cli, config));
+    if (strcmp(cli->argument[0], "epoch") == 0) {
+        status = run_epoch(config, dqn_cli_has(cli, "--json"));
+        goto done;
+    }
+    DQN_TRY_GOTO(find_measurement(cli->argument[0], &m));
     DQN_TRY_GOTO(m->run(config, &result));
     (dqn_cli_has(cli, "--json") ? print_json : print_text)(m, &result);
 done:

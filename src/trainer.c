@@ -66,9 +66,8 @@ static enum dqn_status run_actions(void *context, struct dqn_queue *q) {
     for (size_t i = 0; i < planned->plan.n; i++) {
         const uint8_t action = planned->plan.action[i];
         const enum dqn_status status =
-            action == DQN_UPDATE
-                ? dqn_learner_update(t->learner, q)
-                : dqn_collector_step(t->collector, q, action == DQN_COLLECT);
+            action == DQN_UPDATE ? dqn_learner_update(t->learner, q)
+                                 : dqn_collector_step(t->collector, q, action == DQN_COLLECT);
         DQN_TRY(dqn_trainer_in_phase(status, action == DQN_UPDATE ? "update" : "collect"));
     }
     return DQN_OK;
@@ -242,9 +241,8 @@ static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint6
     row[DQN_METRIC_env_steps_per_s] = steps / seconds;
     row[DQN_METRIC_host_waits] = (double)waits;
     row[DQN_METRIC_gpu] = t->place.cpu ? 0.0 : 1.0;
-    row[DQN_METRIC_replay_gpu] = dqn_replay_device(t->replay)->backend == dqn_backend_find("cpu")
-                                     ? 0.0
-                                     : 1.0;
+    row[DQN_METRIC_replay_gpu] =
+        dqn_replay_device(t->replay)->backend == dqn_backend_find("cpu") ? 0.0 : 1.0;
     row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
 }
 
@@ -293,6 +291,9 @@ static enum dqn_status report_epoch(struct dqn_trainer *t, bool evaluated, doubl
         make_row(t, k, evaluated, row);
         add_clock_metrics(t, seconds, waits, row);
         DQN_TRY(dqn_metrics_add(t->metrics, row));
+        if (t->on_epoch != NULL) {
+            t->on_epoch(t->context, row);
+        }
         dqn_progress_epoch(&t->progress, row,
                            evaluated && t->best_epoch[k] == (double)t->at.epochs);
     }

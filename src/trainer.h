@@ -23,6 +23,9 @@ struct dqn_trainer_options {
     bool late_queue;                   /* CPU: operations run late (a test of the program itself) */
     const volatile sig_atomic_t *stop; /* not 0: end at the next step boundary; NULL = never */
     uint64_t stop_at_steps; /* end there as if stopped, in env steps; 0 = never */
+    /* Called at each epoch's end with each agent's row of DQN_METRIC_ALL values (metrics.h). */
+    void (*on_epoch)(void *context, const double *row);
+    void *context;
 };
 
 struct dqn_trainer;

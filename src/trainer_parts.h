@@ -63,6 +63,8 @@ struct dqn_trainer {
     bool quiet;
     const volatile sig_atomic_t *stop;
     uint64_t stop_at_steps;
+    void (*on_epoch)(void *context, const double *row);
+    void *context;
     enum dqn_env_id env;
     struct dqn_net net;
 

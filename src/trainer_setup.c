@@ -185,6 +185,8 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     t->quiet = options->quiet;
     t->stop = options->stop;
     t->stop_at_steps = options->stop_at_steps;
+    t->on_epoch = options->on_epoch;
+    t->context = options->context;
     t->env = (enum dqn_env_id)t->config.env.name;
     if (options->folder != NULL) {
         snprintf(t->folder, sizeof t->folder, "%s", options->folder);
