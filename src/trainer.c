@@ -318,6 +318,11 @@ static enum dqn_status read_epoch(struct dqn_trainer *t) {
     return dqn_readback_wait(t->readback);
 }
 
+static enum dqn_status clear_epoch(struct dqn_trainer *t) {
+    DQN_TRY(dqn_collector_clear_sums(t->collector, t->queue));
+    return dqn_learner_clear_stats(t->learner, t->queue);
+}
+
 /* Reads what the epoch left, evaluates, keeps the best, saves. The only place where the host waits
  * for the device. */
 static enum dqn_status finish_epoch(struct dqn_trainer *t) {
@@ -333,8 +338,7 @@ static enum dqn_status finish_epoch(struct dqn_trainer *t) {
         DQN_TRY(dqn_trainer_in_phase(evaluate(t), "evaluate"));
     }
     DQN_TRY(report_epoch(t, evaluated, seconds, waits));
-    DQN_TRY(dqn_collector_clear_sums(t->collector, t->queue));
-    DQN_TRY(dqn_learner_clear_stats(t->learner, t->queue));
+    DQN_TRY(dqn_trainer_in_phase(clear_epoch(t), "epoch's end"));
     const bool due = t->at.epochs % (uint64_t)t->config.checkpoint.every_epochs == 0;
     if (t->saver != NULL && (due || t->improved || run_is_over(t))) {
         DQN_TRY(dqn_trainer_in_phase(dqn_saver_save(t, t->improved, false), "save"));

@@ -303,7 +303,12 @@ Test(cuda_fallback, context_lost_in_sample) {
 }
 
 Test(cuda_fallback, context_lost_in_update) {
-    loses_the_context("k_update_rows", "update");
+    loses_the_context("k_apply_norm", "update");
+}
+
+/* The first launch after the fault was set is the evaluation's. */
+Test(cuda_fallback, context_lost_in_evaluate) {
+    loses_the_context("k_clear_lane_sums", "evaluate");
 }
 
 /* ---- memory plan --------------------------------------------------------------------------------
