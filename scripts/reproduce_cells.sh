@@ -2,8 +2,8 @@
 # Trains an agent on each of the nine markets that reward one kind of order and prints the table of
 # docs/trading.md ("Proofs"):
 #     scripts/reproduce_cells.sh [cell...]
-# Half a minute to a minute a market on one core. Fails when an agent does not use the market's kind
-# of order for most of its orders, or earns less than the second-best hand-made policy.
+# About ten seconds a market on one core. Fails when an agent does not use the market's kind
+# of order for most of its orders at turns, or earns less than the second-best hand-made policy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${DQN_BIN:-build/release}
@@ -16,7 +16,7 @@ bin=${DQN_BIN:-build/release}
 cells=("$@")
 [ ${#cells[@]} -gt 0 ] || cells=(market_patient market_normal market_aggressive limit_patient
   limit_normal limit_aggressive ioc_patient ioc_normal ioc_aggressive)
-echo "| market | its share of the agent's orders | agent, % a bar | best kind by hand | second best by hand | passed |"
+echo "| market | its share of the agent's orders at turns | agent, % a bar | best kind by hand | second best by hand | passed |"
 echo "|---|---|---|---|---|---|"
 failed=0
 for cell in "${cells[@]}"; do

@@ -1,8 +1,10 @@
 /* Trains on one of the markets that reward one kind of order and says what the agent does there:
  *     micro_cells CONFIG [KEY=VALUE]...
- * One line of Markdown: the market, the share of the agent's orders that are of its kind, what the
- * agent earns a bar on the test split, and what the best hand-made policies earn that always trade
- * in the shown direction with one kind of order. Used by scripts/reproduce_cells.sh. */
+ * One line of Markdown: the market, the share of the agent's orders at turns that are of its kind,
+ * what the agent earns a bar on the test split, and what the best hand-made policies earn that
+ * always trade in the shown direction with one kind of order. Used by scripts/reproduce_cells.sh.
+ */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +15,7 @@
 enum { ARGUMENTS_MAX = 32 };
 
 struct tally {
+    const double *hidden; /* of the market's bars */
     uint64_t steps, sent, of_cell[DQN_CELLS];
     double reward;
 };
@@ -21,7 +24,8 @@ static void count(void *context, const struct trading_step_record *record) {
     struct tally *tally = context;
     tally->steps++;
     tally->reward += record->reward;
-    if (record->sent) {
+    /* at a turn: where the state is 1, not 0.5 */
+    if (record->sent && fabs(tally->hidden[record->bar]) > 0.75) {
         tally->sent++;
         tally->of_cell[record->action % DQN_CELLS]++;
     }
@@ -38,7 +42,7 @@ static enum dqn_status test_pass(const struct dqn_trainer *trainer, dqn_trading_
     const struct dqn_env_key key = {.seed = 1};
     DQN_TRY(dqn_trading_params(&params, dqn_trainer_config(trainer), dqn_trainer_market(trainer),
                                NULL, DQN_TRADING_EVAL, DQN_SPLIT_TEST, 1));
-    *tally = (struct tally){0};
+    *tally = (struct tally){.hidden = dqn_trainer_market(trainer)->bars.hidden};
     return dqn_trading_run(&params, key, policy, context, count, tally, NULL);
 }
 
