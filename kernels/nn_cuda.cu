@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 
 #include "nn_cuda.cuh"
+#include "nn_tile_cuda.cuh"
 
 /* ---- forward ---- */
 
@@ -67,6 +68,9 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
     const size_t rows = args->n_agents * args->batch;
     const float *x = args->x;
     DQN_TRY(check_agents(args->n_agents));
+    if (dqn_tile_serves(q, net)) {
+        return dqn_tile_forward(q, args, 1);
+    }
     for (size_t l = 0; l < net->n_layers; l++) {
         const struct dqn_layer *layer = &net->layer[l];
         const bool last = l + 1 == net->n_layers;
@@ -78,12 +82,16 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
     return net->dueling ? dqn_layer_head_to_q(q, net, rows, x, args->q) : DQN_OK;
 }
 
-/* Each pass on a stream of its own. Activations by cuDNN share the queue's handle, so such nets go
- * one after another. */
+/* One kernel for all, or each pass on a stream of its own. Activations by cuDNN share the queue's
+ * handle, so such nets go one after another. */
 static enum dqn_status cuda_forward_many(struct dqn_queue *base,
                                          const struct dqn_forward_args *args, size_t n) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     const bool apart = args->net->layer[0].activation == DQN_RELU && n <= DQN_CUDA_SIDES;
+    DQN_TRY(check_agents(args->n_agents));
+    if (n <= DQN_TILE_PASSES && dqn_tile_serves(q, args->net)) {
+        return dqn_tile_forward(q, args, n);
+    }
     for (size_t i = 1; i < n; i++) {
         struct dqn_cuda_queue beside = *q;
         if (!apart) {
@@ -202,39 +210,55 @@ static enum dqn_status input_gradient(struct dqn_cuda_queue *q,
 }
 
 /* Down through the layers on the stream, each layer's weights beside it on a side stream. */
-static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_backward_args *args) {
-    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+static enum dqn_status backward_by_layers(struct dqn_cuda_queue *q,
+                                          const struct dqn_backward_args *args, bool tiles,
+                                          float *const *dz, size_t parts, float *to) {
     const struct dqn_net *net = args->net;
-    const size_t k = args->n_agents, rows = k * args->batch, parts = parts_of(net, args->batch);
-    const struct backward_space space = layout(net, k, args->batch);
-    const bool direct = parts == 1 && !args->accumulate;
-    float *partial = floats_at(args->workspace, space.parts);
-    float *to = direct ? args->grads : partial;
-    const float *dz = args->dq;
-    DQN_TRY(check_agents(k));
-    if (net->dueling) {
-        float *head = floats_at(args->workspace, space.dz[net->n_layers - 1]);
-        DQN_TRY(dqn_layer_q_to_head(q, net, rows, args->dq, head));
-        dz = head;
-    }
+    const size_t k = args->n_agents, rows = k * args->batch, top = net->n_layers - 1;
     for (size_t l = net->n_layers; l-- > 0;) {
         const struct dqn_layer *layer = &net->layer[l];
         const float *x = l == 0 ? args->x : args->acts + rows * net->layer[l - 1].output;
         const size_t side = l % DQN_CUDA_SIDES;
         DQN_TRY(dqn_cuda_fork(q, side));
-        DQN_TRY(weight_gradient(q, side, net, layer, k * parts, args->batch / parts, x, dz, to));
-        if (l > 0) {
+        DQN_TRY(weight_gradient(q, side, net, layer, k * parts, args->batch / parts, x, dz[l], to));
+        if (l == top && tiles) {
+            DQN_TRY(dqn_tile_input_gradients(q, args, dz));
+        }
+        if (l > 0 && !tiles) {
             const struct dqn_layer *below = &net->layer[l - 1];
-            float *dx = floats_at(args->workspace, space.dz[l - 1]);
-            DQN_TRY(input_gradient(q, args, layer, dz, dx));
+            DQN_TRY(input_gradient(q, args, layer, dz[l], dz[l - 1]));
             DQN_TRY(dqn_layer_slope(q, below->activation, rows * below->out_ld, x,
-                                    args->acts + rows * below->preact, dx));
-            dz = dx;
+                                    args->acts + rows * below->preact, dz[l - 1]));
         }
     }
     for (size_t i = 0; i < net->n_layers && i < DQN_CUDA_SIDES; i++) {
         DQN_TRY(dqn_cuda_join(q, i));
     }
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_backward_args *args) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    const struct dqn_net *net = args->net;
+    const size_t k = args->n_agents, rows = k * args->batch, parts = parts_of(net, args->batch);
+    const struct backward_space space = layout(net, k, args->batch);
+    const bool direct = parts == 1 && !args->accumulate, tiles = dqn_tile_serves(q, net);
+    float *partial = floats_at(args->workspace, space.parts);
+    float *dz[DQN_MAX_LAYERS] = {NULL};
+    DQN_TRY(check_agents(k));
+    for (size_t l = 0; l < net->n_layers; l++) {
+        dz[l] = floats_at(args->workspace, space.dz[l]);
+    }
+    if (net->dueling) {
+        DQN_TRY(dqn_layer_q_to_head(q, net, rows, args->dq, dz[net->n_layers - 1]));
+    } else {
+        dz[net->n_layers - 1] = (float *)args->dq; /* read only */
+    }
+    if (tiles && dqn_tile_sums(args->batch)) {
+        DQN_TRY(dqn_tile_input_gradients(q, args, dz));
+        return dqn_tile_weight_gradients(q, args, dz);
+    }
+    DQN_TRY(backward_by_layers(q, args, tiles, dz, parts, direct ? args->grads : partial));
     return direct ? DQN_OK
                   : dqn_layer_join_parts(q->stream, k, parts, net->n_params, partial,
                                          args->accumulate, args->grads);

@@ -1,42 +1,10 @@
 /* What is done between the matrix products: bias and activation where the product could not take
  * them, derivatives, column sums, the dueling head. All of it moves a few bytes a float computed.
  */
+#include "activation_cuda.cuh"
 #include "nn_cuda.cuh"
 
 enum { THREADS = 256 };
-
-static __device__ __forceinline__ float act(enum dqn_activation activation, float z) {
-    switch (activation) {
-    case DQN_RELU:
-        return z < 0.0f ? 0.0f : z; /* NaN stays */
-    case DQN_TANH:
-        return tanhf(z);
-    case DQN_ELU:
-        return z > 0.0f ? z : expm1f(z);
-    case DQN_SILU:
-        return z * (1.0f / (1.0f + expf(-z)));
-    default:
-        return z;
-    }
-}
-
-/* From the output y, for SiLU from the preactivation. */
-static __device__ __forceinline__ float slope(enum dqn_activation activation, float from) {
-    switch (activation) {
-    case DQN_RELU:
-        return from > 0.0f ? 1.0f : 0.0f;
-    case DQN_TANH:
-        return 1.0f - from * from;
-    case DQN_ELU:
-        return from > 0.0f ? 1.0f : from + 1.0f;
-    case DQN_SILU: {
-        const float s = 1.0f / (1.0f + expf(-from));
-        return s * (1.0f + from * (1.0f - s));
-    }
-    default:
-        return 1.0f;
-    }
-}
 
 /* Grid: elements of one agent / 256, K; block 256; no shared memory. Bound by memory. z may be y,
  * so neither is restricted. */
@@ -52,7 +20,7 @@ static __global__ void k_activate(enum dqn_activation activation, size_t n, size
                 z[at] = v;
             }
         }
-        y[at] = act(activation, v);
+        y[at] = dqn_activate(activation, v);
     }
 }
 
@@ -75,10 +43,10 @@ static __global__ void k_slope(enum dqn_activation activation, size_t n4,
     for (size_t i = dqn_grid_first(); i < n4; i += dqn_grid_stride()) {
         const float4 f = from[i];
         float4 v = d[i];
-        v.x *= slope(activation, f.x);
-        v.y *= slope(activation, f.y);
-        v.z *= slope(activation, f.z);
-        v.w *= slope(activation, f.w);
+        v.x *= dqn_slope(activation, f.x);
+        v.y *= dqn_slope(activation, f.y);
+        v.z *= dqn_slope(activation, f.z);
+        v.w *= dqn_slope(activation, f.w);
         d[i] = v;
     }
 }

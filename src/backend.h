@@ -96,6 +96,7 @@ struct dqn_forward_args {
     float *acts;         /* [K * B * act_floats] out; layer l's y is [K, B, out_ld] starting at
                             K * B * layer[l].output, its kept preact at K * B * layer[l].preact */
     float *q;            /* [K, B, actions_ld] out, padding 0 */
+    bool acts_unread;    /* nobody reads acts: they may be left unwritten, or hold anything */
 };
 
 struct dqn_backward_args {

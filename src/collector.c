@@ -148,7 +148,8 @@ static enum dqn_status choose_actions(struct dqn_collector *c, struct dqn_queue 
                                              .params = c->o.params->data,
                                              .x = c->obs_now->data,
                                              .acts = c->acts->data,
-                                             .q = c->q->data};
+                                             .q = c->q->data,
+                                             .acts_unread = true};
     DQN_TRY(nn->forward(q, &forward));
     const struct dqn_act_args act = {.n_agents = c->o.n_agents,
                                      .lanes = c->o.lanes,

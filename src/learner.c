@@ -92,15 +92,16 @@ enum dqn_status dqn_learner_copy_target(struct dqn_learner *l, struct dqn_queue 
 }
 
 static struct dqn_forward_args pass(const struct dqn_learner *l, const struct dqn_buffer *params,
-                                    const float *x, struct dqn_buffer *acts,
-                                    struct dqn_buffer *out) {
+                                    const float *x, struct dqn_buffer *acts, struct dqn_buffer *out,
+                                    bool acts_unread) {
     return (struct dqn_forward_args){.net = l->o.net,
                                      .n_agents = l->o.n_agents,
                                      .batch = l->batch,
                                      .params = params->data,
                                      .x = x,
                                      .acts = acts->data,
-                                     .q = out->data};
+                                     .q = out->data,
+                                     .acts_unread = acts_unread};
 }
 
 /* Q at s by the online net, at s' by the target net and, for double DQN, by the online net. */
@@ -108,9 +109,9 @@ static enum dqn_status evaluate_batch(struct dqn_learner *l, struct dqn_queue *q
                                       const struct dqn_replay_batch *batch) {
     const struct dqn_nn_ops *nn = q->device->backend->nn;
     const struct dqn_forward_args passes[] = {
-        pass(l, l->params, batch->state, l->acts, l->q),
-        pass(l, l->target, batch->next, l->acts_target, l->q_next_target),
-        pass(l, l->params, batch->next, l->acts_next, l->q_next_online)};
+        pass(l, l->params, batch->state, l->acts, l->q, false),
+        pass(l, l->target, batch->next, l->acts_target, l->q_next_target, true),
+        pass(l, l->params, batch->next, l->acts_next, l->q_next_online, true)};
     const size_t n = l->config.double_q ? 3 : 2;
     if (nn->forward_many != NULL) {
         return nn->forward_many(q, passes, n);

@@ -278,6 +278,64 @@ Test(cuda_nn_exact, population_bf16) {
     alone_and_together(DQN_PRECISION_BF16);
 }
 
+static void must_equal_q(const struct step *s, const float *one, const float *many, size_t pass,
+                         int precision) {
+    const struct dqn_memory_ops *memory = s->side->backend->memory;
+    const size_t bytes = s->n_agents * s->batch * s->net.actions_ld * sizeof(float);
+    float *a = malloc(bytes), *b = malloc(bytes);
+    OK(memory->copy(s->side->q, a, one, bytes, DQN_COPY_TO_HOST));
+    OK(memory->copy(s->side->q, b, many, bytes, DQN_COPY_TO_HOST));
+    OK(s->side->backend->queue->wait(s->side->q));
+    cr_expect(memcmp(a, b, bytes) == 0, "pass %zu, batch %zu, precision %d", pass, s->batch,
+              precision);
+    cr_expect(a[0] != 0, "pass %zu computed nothing", pass);
+    free(a);
+    free(b);
+}
+
+static void passes_case(struct side *gpu, const struct dqn_net *net, size_t batch, int precision) {
+    struct step s;
+    step_open(&s, gpu, net, 0, AGENTS, batch);
+    const size_t rows = AGENTS * batch, q_bytes = rows * net->actions_ld * sizeof(float);
+    const size_t acts_bytes = rows * net->act_floats * sizeof(float);
+    const float *x[] = {s.x, s.x_next, s.x_next}, *params[] = {s.params, s.target, s.params};
+    float *out[] = {s.q, s.q_next_target, s.q_next};
+    struct dqn_forward_args args[3];
+    for (size_t i = 0; i < 3; i++) {
+        args[i] = (struct dqn_forward_args){.net = &s.net,
+                                            .n_agents = AGENTS,
+                                            .batch = batch,
+                                            .params = params[i],
+                                            .x = x[i],
+                                            .acts = device_memory(gpu, acts_bytes, NULL),
+                                            .q = device_memory(gpu, q_bytes, NULL),
+                                            .acts_unread = i > 0};
+        OK(forward(&s, gpu->q, params[i], x[i], out[i]));
+    }
+    OK(gpu->backend->nn->forward_many(gpu->q, args, 3));
+    for (size_t i = 0; i < 3; i++) {
+        must_equal_q(&s, out[i], args[i].q, i, precision);
+        gpu->backend->memory->free(&gpu->device, (void *)args[i].acts, false);
+        gpu->backend->memory->free(&gpu->device, args[i].q, false);
+    }
+    step_close(&s);
+}
+
+/* Three passes side by side and one after another: equal bytes. */
+Test(cuda_nn_exact, forward_many) {
+    static const int precisions[] = {DQN_PRECISION_FP32, DQN_PRECISION_TF32};
+    for (size_t p = 0; p < DQN_COUNT_OF(precisions); p++) {
+        struct pair pair;
+        pair_open(&pair, precisions[p]);
+        for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+            struct dqn_net net;
+            case_net(&net, i);
+            passes_case(&pair.side[GPU], &net, cases[i].batch, precisions[p]);
+        }
+        pair_close(&pair);
+    }
+}
+
 /* The same steps twice, and by a program that captures them: equal bytes, and the launches of the
  * graph advance the device's counters. */
 Test(cuda_nn_exact, repeated_and_captured) {

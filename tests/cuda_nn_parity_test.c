@@ -266,13 +266,12 @@ static double gradient_residual(struct pair *pair, const struct pass *p,
 }
 
 /* Both sides get the CPU's layer outputs, or a ReLU that is just above zero on one side alone would
- * be judged instead of the backward pass. Sums of up to 4096 terms that cancel: 64 roundings of
- * 6e-8, through three layers. */
-Test(cuda_nn_parity, backward) {
+ * be judged instead of the backward pass. */
+static void backward_table(int precision, double limit, size_t first_shape) {
     struct pair pair;
     double worst = 0;
-    pair_open(&pair, DQN_PRECISION_FP32);
-    for (size_t i = 0; i < DQN_COUNT_OF(shapes); i++) {
+    pair_open(&pair, precision);
+    for (size_t i = first_shape; i < DQN_COUNT_OF(shapes); i++) {
         for (int activation = DQN_RELU; activation <= DQN_SILU; activation++) {
             struct pass p;
             const bool dueling = (i + (size_t)activation) % 2 == 1;
@@ -288,7 +287,7 @@ Test(cuda_nn_parity, backward) {
             for (int round = 0; round < 2; round++) {
                 backward(&pair, &p, &dq, &grads, round == 1);
                 const double residual = gradient_residual(&pair, &p, &grads);
-                cr_expect(residual <= 3e-5,
+                cr_expect(residual <= limit,
                           "shape %zu activation %d dueling %d accumulate %d: residual %.3g", i,
                           activation, dueling, round, residual);
                 worst = worse(worst, residual);
@@ -298,8 +297,18 @@ Test(cuda_nn_parity, backward) {
             pass_close(&pair, &p);
         }
     }
-    cr_log_info("backward: worst residual %.3g", worst);
+    cr_log_info("backward, precision %d: worst residual %.3g", precision, worst);
     pair_close(&pair);
+}
+
+/* Sums of up to 4096 terms that cancel: 64 roundings of 6e-8, through three layers. */
+Test(cuda_nn_parity, backward) {
+    backward_table(DQN_PRECISION_FP32, 3e-5, 0);
+}
+
+/* Operands of 11 bits (2^-11 = 5e-4) through three layers, in sums that cancel. */
+Test(cuda_nn_parity, backward_tf32) {
+    backward_table(DQN_PRECISION_TF32, 1e-2, 2);
 }
 
 /* ---- td ---- */

@@ -1,0 +1,97 @@
+/* Small networks in TF32 without matrix libraries: a block takes a tile of batch rows through all
+ * layers, so that a whole pass is one kernel (nn_tile_cuda.cu, nn_tile_grad_cuda.cu). Here: when
+ * that is done, and the tensor core's product.
+ *
+ * The product is mma.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): thread 4 g + t of a
+ * warp holds A at rows g, g + 8 and columns t, t + 4, B at rows t, t + 4 and column g, D at rows g,
+ * g + 8 and columns 2t, 2t + 1. Which index of a matrix stands at which place may be permuted as
+ * long as both factors agree; the permutations here make every read of a thread 16 bytes wide. */
+#ifndef DQN_KERNELS_NN_TILE_CUDA_CUH
+#define DQN_KERNELS_NN_TILE_CUDA_CUH
+
+#include "activation_cuda.cuh"
+#include "nn_cuda.cuh"
+
+enum { DQN_TILE_THREADS = 256, DQN_TILE_WARPS = DQN_TILE_THREADS / DQN_WARP, DQN_TILE_DEPTH = 16 };
+
+/* ---- whole passes ---- */
+
+/* True when the passes below serve this net and precision. A function of these alone. */
+bool dqn_tile_serves(const struct dqn_cuda_queue *q, const struct dqn_net *net);
+enum { DQN_TILE_PASSES = 4, DQN_TILE_LAYERS = 8 };
+/* n <= DQN_TILE_PASSES passes of one net and batch in one kernel. */
+enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
+                                 size_t n);
+/* dz of all layers below the last: dz[l] = (dz[l + 1] W[l + 1]) act'(.), each [K, B, out_ld]. */
+enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
+                                         const struct dqn_backward_args *args,
+                                         float *const dz[DQN_MAX_LAYERS]);
+/* Weights' and biases' gradients of all layers, for batches that one block can sum. */
+bool dqn_tile_sums(size_t batch);
+enum dqn_status dqn_tile_weight_gradients(struct dqn_cuda_queue *q,
+                                          const struct dqn_backward_args *args,
+                                          float *const dz[DQN_MAX_LAYERS]);
+
+/* ---- device parts ---- */
+
+/* Floats between rows of a tile in shared memory: 16 modulo 32, so that the 16-byte reads of eight
+ * threads, four of one row and four of the next, fall into different banks. */
+static inline unsigned dqn_tile_stride(const struct dqn_net *net) {
+    size_t widest = net->obs_ld;
+    for (size_t l = 0; l < net->n_layers; l++) {
+        widest = net->layer[l].out_ld > widest ? net->layer[l].out_ld : widest;
+    }
+    return (unsigned)((widest + 31) / 32 * 32 + 16);
+}
+
+/* Bytes of two tiles of 16 * height rows. */
+static inline size_t dqn_tile_bytes(int height, unsigned stride) {
+    return 2 * 16 * (size_t)height * stride * sizeof(uint32_t);
+}
+
+/* Rows a tile in units of 16, up to `most`: small tiles while they leave multiprocessors idle, else
+ * large ones, which read the weights less often. Results do not depend on it. */
+int dqn_tile_height(const struct dqn_cuda_queue *q, unsigned stride, size_t batch, size_t n_batches,
+                    int most);
+
+/* The part of struct dqn_net that kernels need: arguments of a launch are better short. */
+struct dqn_tile_net {
+    unsigned n_layers, stride;
+    size_t obs_ld, actions, actions_ld, n_params;
+    bool dueling;
+    struct dqn_layer layer[DQN_TILE_LAYERS];
+};
+struct dqn_tile_net dqn_tile_net_of(const struct dqn_net *net);
+
+static __device__ __forceinline__ float4 dqn_zero4(void) {
+    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+#ifndef DQN_TILE_EMULATED
+/* To 10 bits behind the point, ties away from zero. */
+static __device__ __forceinline__ uint32_t dqn_tf32(float v) {
+    uint32_t bits = 0;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+#else
+    bits = __float_as_uint(v);
+#endif
+    return bits;
+}
+
+/* d += a b of one tile; all 32 threads of the warp. Before compute capability 8 there is no such
+ * instruction, and dqn_tile_serves says no. */
+static __device__ __forceinline__ void dqn_tile_mma(float *d, uint32_t a0, uint32_t a1, uint32_t a2,
+                                                    uint32_t a3, uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#else
+    (void)d, (void)a0, (void)a1, (void)a2, (void)a3, (void)b0, (void)b1;
+#endif
+}
+#endif
+
+#endif
