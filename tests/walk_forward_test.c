@@ -159,8 +159,8 @@ static const char walk_text[] =
     "train: {env_steps: 800, epoch_steps: 400, learning_starts: 100, replay_ratio: 0.25}\n"
     "eval: {episodes: 2}\n";
 
-/* A fresh folder; it is left to the end of the test's process. */
-static const char *fresh_folder(void) {
+/* A fresh folder, for remove_folder. */
+static char *fresh_folder(void) {
     char *path = strdup("/tmp/dqn-walk-XXXXXX");
     cr_assert_not_null(mkdtemp(path));
     return path;
@@ -174,10 +174,11 @@ static void walk(const char *folder, uint64_t stop_at, bool expect_stop, struct 
     cr_assert_eq(stopped, expect_stop);
 }
 
-static void remove_folder(const char *path) {
+static void remove_folder(char *path) {
     char command[600];
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     cr_assert_eq(system(command), 0);
+    free(path);
 }
 
 static void expect_equal(const struct dqn_walk *a, const struct dqn_walk *b) {
@@ -194,7 +195,7 @@ static void expect_equal(const struct dqn_walk *a, const struct dqn_walk *b) {
 /* Stopped inside the first run, taken up, stopped in the second, ...: the end is bit for bit that
  * of a walk-forward that was left alone. */
 Test(walk_forward, goes_on_where_it_stopped) {
-    const char *whole_folder = fresh_folder(), *parts_folder = fresh_folder();
+    char *whole_folder = fresh_folder(), *parts_folder = fresh_folder();
     struct dqn_walk whole, parts, again;
     load(walk_text, 0, NULL);
     walk(whole_folder, 0, false, &whole);
@@ -220,7 +221,7 @@ Test(walk_forward, goes_on_where_it_stopped) {
 /* The test result is the sum of what an account of that exposure earns, and is read, not computed
  * again, when it is there. */
 Test(walk_forward, finished_runs_are_not_run_again) {
-    const char *folder = fresh_folder();
+    char *folder = fresh_folder();
     struct dqn_walk once, again;
     load(walk_text, 0, NULL);
     walk(folder, 0, false, &once);
@@ -257,7 +258,7 @@ Test(walk_forward, finished_runs_are_not_run_again) {
 /* The first fold is the same; the second starts with another network. */
 Test(walk_forward, warm_start_changes_later_folds_only) {
     static const char *const warm[] = {"walk_forward.warm_start=true"};
-    const char *cold_folder = fresh_folder(), *warm_folder = fresh_folder();
+    char *cold_folder = fresh_folder(), *warm_folder = fresh_folder();
     struct dqn_walk a, b;
     load(walk_text, 0, NULL);
     walk(cold_folder, 0, false, &a);
