@@ -13,8 +13,8 @@
 #include "market/trading_setup.h"
 #include "trainer.h"
 
-/* The starting equity is small, so that volume does not limit the orders of an account that grows by
- * many powers of ten. */
+/* The starting equity is small, so that volume does not limit the orders of an account that grows
+ * by many powers of ten. */
 static const char base_text[] =
     "env: {name: trading, lanes: 16, episode_bars: 128, initial_equity: 1}\n"
     "threads: 1\n"
@@ -115,8 +115,8 @@ Test(controls, an_agent_with_the_next_return_earns_hugely) {
     dqn_trainer_destroy(trainer);
 }
 
-/* The interval of the log return reaches below zero, or lies there. Seen: martingale -1.81 to -0.02,
- * shuffled -1.28 to -0.57: after so short a training the agents still pay for trades. */
+/* The interval of the log return reaches below zero, or lies there. Seen: martingale -1.81 to
+ * -0.02, shuffled -1.28 to -0.57: after so short a training the agents still pay for trades. */
 static void expect_no_profit(const char *market) {
     struct dqn_trainer *trainer = train(market, false);
     struct dqn_track track;
