@@ -1,5 +1,6 @@
 /* dqn-train: trains an agent as a configuration says. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,10 @@ static const struct dqn_cli_spec spec = {
 /* ---- signals: the handler sets a flag, the trainer stops at the next step boundary
  * ---------------- */
 
-static volatile sig_atomic_t stop_signal;
+static atomic_int stop_signal; /* lock-free: a handler on any thread may write it */
 
 static void on_signal(int number) {
-    stop_signal = number;
+    atomic_store(&stop_signal, number);
 }
 
 static void install_handlers(void) {
@@ -297,7 +298,11 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         if (*stopped) {
             dqn_warn("interrupted; everything is saved: dqn-train --resume %s", folder.path);
         }
-        dqn_run_folder_close(&folder);
+        if (status != DQN_OK && wanted == NULL) {
+            dqn_run_folder_discard(&folder, NULL);
+        } else {
+            dqn_run_folder_close(&folder);
+        }
     }
     free(text);
     return status;
@@ -351,5 +356,5 @@ int main(int argc, char **argv) {
         fprintf(stderr, "dqn-train: %s\n", dqn_error_text());
         return dqn_status_exit_code(status);
     }
-    return stopped ? 128 + (int)stop_signal : 0;
+    return stopped ? 128 + atomic_load(&stop_signal) : 0;
 }

@@ -236,6 +236,23 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
                     RUNS_MAX, name);
 }
 
+/* What output/latest points at, as a path; "" when there is none. */
+static void read_latest(const char *output, char *path, size_t size) {
+    char link[DQN_TEXT_MAX], target[DQN_TEXT_MAX];
+    path[0] = '\0';
+    if (join(link, sizeof link, output, "latest") != DQN_OK) {
+        return;
+    }
+    const ssize_t length = readlink(link, target, sizeof target - 1);
+    if (length <= 0) {
+        return;
+    }
+    target[length] = '\0';
+    if (join(path, size, output, target) != DQN_OK) {
+        path[0] = '\0';
+    }
+}
+
 /* output/latest -> the run. A run can do without, so trouble is only said. */
 static enum dqn_status point_latest(const char *output, const char *run,
                                     const struct dqn_file_ops *ops) {
@@ -269,10 +286,44 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         rmdir(path); /* only when empty */
         return status;
     }
+    read_latest(output, out->latest_before, sizeof out->latest_before);
     if (point_latest(output, path, ops) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
     }
     return DQN_OK;
+}
+
+void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
+    static const char *const own[] = {"config.yaml", "metrics.csv", "lock"};
+    ops = or_system(ops);
+    char file[DQN_TEXT_MAX + 16], output[DQN_TEXT_MAX], latest[DQN_TEXT_MAX];
+    DIR *entries = opendir(folder->path);
+    size_t n = 0;
+    while (entries != NULL && readdir(entries) != NULL) {
+        n++;
+    }
+    if (entries != NULL) {
+        closedir(entries);
+    }
+    dqn_run_folder_close(folder);
+    if (n > DQN_COUNT_OF(own) + 2) { /* more than these, "." and ".." */
+        return;
+    }
+    for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {
+        snprintf(file, sizeof file, "%s/%s", folder->path, own[i]);
+        ops->unlink(ops->context, file);
+    }
+    if (rmdir(folder->path) != 0 ||
+        dqn_run_folder_of(output, sizeof output, folder->path) != DQN_OK) {
+        return;
+    }
+    if (folder->latest_before[0] != '\0') {
+        if (point_latest(output, folder->latest_before, ops) != DQN_OK) {
+            dqn_warn("%s/latest is left without a run: %s", output, dqn_error_text());
+        }
+    } else if (join(latest, sizeof latest, output, "latest") == DQN_OK) {
+        ops->unlink(ops->context, latest);
+    }
 }
 
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {

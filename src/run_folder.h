@@ -15,7 +15,8 @@
 
 struct dqn_run_folder {
     char path[DQN_TEXT_MAX];
-    int lock; /* open lock file; -1 = none */
+    int lock;                         /* open lock file; -1 = none */
+    char latest_before[DQN_TEXT_MAX]; /* what output/latest pointed at before a create; "" = none */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n
@@ -29,6 +30,9 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
                                     const struct dqn_file_ops *ops);
 /* Gives the lock back. */
 void dqn_run_folder_close(struct dqn_run_folder *folder);
+/* For a run that was created and could not begin: removes the folder, unless it holds more than its
+ * config.yaml, lock and an empty metrics.csv, and points output/latest where it pointed before. */
+void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
 /* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file);
@@ -56,9 +60,9 @@ bool dqn_run_folder_parse(const char *name, uint64_t *epochs, bool *partial);
  * atomically. */
 enum dqn_status dqn_run_folder_set_best(const char *folder, const char *file,
                                         const struct dqn_file_ops *ops);
-/* Of the checkpoints up to `newest` (the file just written) keeps the `keep_last` newest and removes
- * the others; 0 keeps all. Touches only regular files with exactly a checkpoint's name that start
- * with a checkpoint's magic line; best.h5 never. */
+/* Of the checkpoints up to `newest` (the file just written) keeps the `keep_last` newest and
+ * removes the others; 0 keeps all. Touches only regular files with exactly a checkpoint's name that
+ * start with a checkpoint's magic line; best.h5 never. */
 enum dqn_status dqn_run_folder_prune(const char *folder, const char *newest, int64_t keep_last,
                                      const struct dqn_file_ops *ops);
 /* For going on from a checkpoint that is not the folder's newest: later ones get names that start

@@ -61,7 +61,7 @@ struct dqn_trainer {
     struct dqn_agent *agents;  /* [K] */
     char folder[DQN_TEXT_MAX]; /* "" = write nothing */
     bool quiet;
-    const volatile sig_atomic_t *stop;
+    const atomic_int *stop;
     uint64_t stop_at_steps;
     void (*on_epoch)(void *context, const double *row);
     void *context;

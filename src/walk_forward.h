@@ -7,7 +7,7 @@
 #ifndef DQN_WALK_FORWARD_H
 #define DQN_WALK_FORWARD_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "config.h"
@@ -52,7 +52,7 @@ struct dqn_walk_options {
     const struct dqn_config *config;
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
-    const volatile sig_atomic_t *stop; /* not 0: end at the next step boundary; NULL = never */
+    const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
     uint64_t stop_at_steps;            /* ends the run in progress there; 0 = never (tests) */
 };
 
