@@ -55,7 +55,7 @@ static float *gradient(struct bench *bench, const struct dqn_net *net, const flo
     if (add_to == NULL) {
         memset(grads, 0x7f, net->n_params * sizeof *grads); /* poison: it must be set */
     }
-    const struct dqn_forward_args forward = {net, 1, b->n, params, b->x, acts, q};
+    const struct dqn_forward_args forward = {net, 1, b->n, params, b->x, acts, q, false};
     const struct dqn_td_args loss = {.n_agents = 1,
                                      .batch = b->n,
                                      .actions = net->actions,
@@ -319,7 +319,7 @@ Test(nn_gradient, agents_equal_alone_at_any_thread_count) {
         float *acts = floats(K * B * net.act_floats), *q = floats(K * B * net.actions_ld);
         float *grads = floats(K * net.n_params), *alone = floats(net.n_params);
         void *workspace = malloc(nn->workspace_bytes(&b.device, &net, K, B));
-        const struct dqn_forward_args forward = {&net, K, B, params, x, acts, q};
+        const struct dqn_forward_args forward = {&net, K, B, params, x, acts, q, false};
         const struct dqn_backward_args backward = {&net, K,  B,     params, x,
                                                    acts, dq, grads, false,  workspace};
         OK(nn->forward(b.q, &forward));

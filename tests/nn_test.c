@@ -67,7 +67,7 @@ static struct pass run_forward(struct bench *b, const struct dqn_net *net, size_
                      floats(n_agents * batch * net->act_floats),
                      floats(n_agents * batch * net->actions_ld)};
     memset(p.q, 0x7f, n_agents * batch * net->actions_ld * sizeof *p.q); /* poison */
-    const struct dqn_forward_args args = {net, n_agents, batch, params, p.x, p.acts, p.q};
+    const struct dqn_forward_args args = {net, n_agents, batch, params, p.x, p.acts, p.q, false};
     OK(nn->forward(b->q, &args));
     bench_wait(b);
     return p;
@@ -205,7 +205,7 @@ Test(nn, nan_is_not_hidden) {
         float *x = random_rows(9, 20, net.obs, net.obs_ld, 1);
         float *acts = floats(20 * net.act_floats), *q = floats(20 * net.actions_ld);
         x[7 * net.obs_ld + 2] = NAN;
-        const struct dqn_forward_args args = {&net, 1, 20, params, x, acts, q};
+        const struct dqn_forward_args args = {&net, 1, 20, params, x, acts, q, false};
         OK(nn->forward(b.q, &args));
         for (size_t r = 0; r < 20; r++) {
             for (size_t a = 0; a < net.actions; a++) {
@@ -248,7 +248,7 @@ Test(nn, agents_equal_alone_at_any_thread_count) {
                 float *acts = floats(batch * net.act_floats), *q = floats(batch * net.actions_ld);
                 const struct dqn_forward_args alone = {
                     &net, 1, batch, params + k * net.n_params, p.x + k * batch * net.obs_ld,
-                    acts, q};
+                    acts, q, false};
                 OK(nn->forward(b.q, &alone));
                 bench_wait(&b);
                 cr_assert_eq(memcmp(q, first + k * batch * net.actions_ld, agent_bytes), 0,

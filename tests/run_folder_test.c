@@ -453,22 +453,22 @@ Test(run_folder, many_saves_do_not_grow) {
 /* A run that could not begin leaves neither a folder nor a latest that leads to it. */
 Test(run_folder, a_discarded_run_leaves_no_trace) {
     struct dqn_run_folder good, bad;
-    char output[] = "/tmp/dqn-discard-XXXXXX", path[DQN_TEXT_MAX], target[64] = {0};
-    cr_assert_not_null(mkdtemp(output));
-    cr_assert_eq(dqn_run_folder_create(&bad, output, "first", NULL), DQN_OK);
+    char root[] = "/tmp/dqn-discard-XXXXXX", path[DQN_TEXT_MAX], target[64] = {0};
+    cr_assert_not_null(mkdtemp(root));
+    cr_assert_eq(dqn_run_folder_create(&bad, root, "first", NULL), DQN_OK);
     dqn_run_folder_discard(&bad, NULL);
-    snprintf(path, sizeof path, "%s/latest", output);
+    snprintf(path, sizeof path, "%s/latest", root);
     cr_expect_eq(access(bad.path, F_OK), -1);
     cr_expect_eq(readlink(path, target, sizeof target - 1), -1);
-    cr_assert_eq(dqn_run_folder_create(&good, output, "run", NULL), DQN_OK);
-    cr_assert_eq(dqn_run_folder_create(&bad, output, "run", NULL), DQN_OK);
+    cr_assert_eq(dqn_run_folder_create(&good, root, "run", NULL), DQN_OK);
+    cr_assert_eq(dqn_run_folder_create(&bad, root, "run", NULL), DQN_OK);
     cr_assert_eq(dqn_run_folder_write_config(bad.path, "seed: 1\n", NULL), DQN_OK);
     dqn_run_folder_discard(&bad, NULL);
     cr_expect_eq(access(bad.path, F_OK), -1);
     cr_assert_gt(readlink(path, target, sizeof target - 1), 0);
     cr_expect_str_eq(target, "run-1");
     /* What holds more than that stays. */
-    cr_assert_eq(dqn_run_folder_create(&bad, output, "run", NULL), DQN_OK);
+    cr_assert_eq(dqn_run_folder_create(&bad, root, "run", NULL), DQN_OK);
     for (int i = 0; i < 3; i++) {
         char file[DQN_TEXT_MAX + 16];
         snprintf(file, sizeof file, "%s/f%d", bad.path, i);
