@@ -332,7 +332,7 @@ Test(nn_gradient, agents_equal_alone_at_any_thread_count) {
         cr_assert_eq(memcmp(first, grads, K * net.n_params * sizeof *grads), 0, "run %d", run);
         for (size_t k = 0; k < K; k++) {
             const float *own = params + k * net.n_params, *own_x = x + k * B * net.obs_ld;
-            const struct dqn_forward_args f = {&net, 1, B, own, own_x, acts, q};
+            const struct dqn_forward_args f = {&net, 1, B, own, own_x, acts, q, false};
             const struct dqn_backward_args w = {
                 &net, 1, B, own, own_x, acts, dq + k * B * net.actions_ld, alone, false, workspace};
             OK(nn->forward(b.q, &f));
