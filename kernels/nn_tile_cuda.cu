@@ -80,19 +80,23 @@ static __device__ __forceinline__ float4 load_weights(const float *w, unsigned i
     return n < out_ld && k < in_ld ? *(const float4 *)(w + (size_t)n * in_ld + k) : dqn_zero4();
 }
 
-/* Two columns of y from the sums: bias, activation, and where they go. */
-static __device__ __forceinline__ void finish_pair(const struct passes *a, const struct pass *pass,
-                                                   const struct tile *tile, unsigned l,
-                                                   unsigned row, unsigned column, float2 z,
-                                                   uint32_t *y) {
+/* Two columns of y from the sums: bias, activation, and where they go. ACTIVATION is that of all
+ * layers but the last: a kernel for each keeps the code short, which has to come from memory too.
+ */
+template <int ACTIVATION>
+static __device__ __forceinline__ void
+finish_pair(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
+            unsigned row, unsigned column, float2 z, uint32_t *y) {
     const struct dqn_layer *layer = &a->net.layer[l];
     const bool last = l + 1 == a->net.n_layers, exists = row < tile->n_rows;
     const size_t at = (tile->first_row + row) * layer->out_ld + column;
-    if (layer->activation == DQN_SILU && pass->keep && exists) {
+    if (ACTIVATION == DQN_SILU && !last && pass->keep && exists) {
         *(float2 *)(pass->acts + tile->rows * layer->preact + at) = z;
     }
-    z.x = dqn_activate(layer->activation, z.x);
-    z.y = dqn_activate(layer->activation, z.y);
+    if (!last) {
+        z.x = dqn_activate((enum dqn_activation)ACTIVATION, z.x);
+        z.y = dqn_activate((enum dqn_activation)ACTIVATION, z.y);
+    }
     if (last && !a->net.dueling) {
         if (exists) {
             *(float2 *)(pass->q + at) = z;
@@ -110,7 +114,7 @@ static __device__ __forceinline__ void finish_pair(const struct passes *a, const
 /* y = act(x W^T + b) for the tile; a warp takes NT times 8 columns at a time and HEIGHT times 16
  * rows. Weights are asked for several steps ahead, the first ones before the barrier that x is
  * complete behind. */
-template <int HEIGHT, int NT>
+template <int HEIGHT, int ACTIVATION, int NT>
 static __device__ __forceinline__ void
 run_layer(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
           const float *params, const uint32_t *x, uint32_t *y) {
@@ -178,10 +182,10 @@ run_layer(const struct passes *a, const struct pass *pass, const struct tile *ti
                 const unsigned column = n + 8 * j + 2 * t, row = 16 * m + g;
                 if (column < out_ld) {
                     const float *s = acc[m][j];
-                    finish_pair(a, pass, tile, l, row, column,
-                                make_float2(s[0] + add[j].x, s[1] + add[j].y), y);
-                    finish_pair(a, pass, tile, l, row + 8, column,
-                                make_float2(s[2] + add[j].x, s[3] + add[j].y), y);
+                    finish_pair<ACTIVATION>(a, pass, tile, l, row, column,
+                                            make_float2(s[0] + add[j].x, s[1] + add[j].y), y);
+                    finish_pair<ACTIVATION>(a, pass, tile, l, row + 8, column,
+                                            make_float2(s[2] + add[j].x, s[3] + add[j].y), y);
                 }
             }
         }
@@ -191,17 +195,17 @@ run_layer(const struct passes *a, const struct pass *pass, const struct tile *ti
 
 /* Narrow layers spread over all warps, wide ones reuse x. The barrier is inside, so all warps agree
  * on the branch. */
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static __device__ __forceinline__ void
 choose_width(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
              const float *params, const uint32_t *x, uint32_t *y) {
     const size_t out_ld = a->net.layer[l].out_ld;
     if (out_ld <= WARPS * 8) {
-        run_layer<HEIGHT, 1>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 1>(a, pass, tile, l, params, x, y);
     } else if (out_ld <= WARPS * 16) {
-        run_layer<HEIGHT, 2>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 2>(a, pass, tile, l, params, x, y);
     } else {
-        run_layer<HEIGHT, 4>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 4>(a, pass, tile, l, params, x, y);
     }
 }
 
@@ -243,7 +247,7 @@ static __device__ void load_rows(const struct tile *tile, const float *x, unsign
 
 /* Grid: tiles of 16 HEIGHT rows, K, passes; block 256; shared: two tiles of the widest layer. Bound
  * by the weights' way from the L2 cache: each block reads all of them. */
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct passes a) {
     extern __shared__ uint4 memory[];
     const struct pass *pass = &a.pass[blockIdx.z];
@@ -260,7 +264,8 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     tile.t = threadIdx.x % 4;
     load_rows(&tile, pass->x, (unsigned)a.net.obs_ld, 16 * HEIGHT, x);
     for (unsigned l = 0; l < a.net.n_layers; l++) {
-        choose_width<HEIGHT>(&a, pass, &tile, l, pass->params + agent * a.net.n_params, x, y);
+        choose_width<HEIGHT, ACTIVATION>(&a, pass, &tile, l, pass->params + agent * a.net.n_params,
+                                         x, y);
         uint32_t *swap = x;
         x = y;
         y = swap;
@@ -271,16 +276,31 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     }
 }
 
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static enum dqn_status launch(struct dqn_cuda_queue *q, const struct passes *passes, size_t n) {
     const size_t tiles = (passes->batch + 16 * HEIGHT - 1) / (16 * HEIGHT);
     const size_t bytes = dqn_tile_bytes(HEIGHT, passes->net.stride);
-    DQN_CUDA(cudaFuncSetAttribute(k_forward_tile<HEIGHT>,
+    const dim3 grid((unsigned)tiles, (unsigned)passes->n_agents, (unsigned)n);
+    DQN_CUDA(cudaFuncSetAttribute(k_forward_tile<HEIGHT, ACTIVATION>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    k_forward_tile<HEIGHT><<<dim3((unsigned)tiles, (unsigned)passes->n_agents, (unsigned)n),
-                             THREADS, bytes, q->stream>>>(*passes);
+    k_forward_tile<HEIGHT, ACTIVATION><<<grid, THREADS, bytes, q->stream>>>(*passes);
     DQN_LAUNCHED(k_forward_tile);
     return DQN_OK;
+}
+
+template <int HEIGHT>
+static enum dqn_status choose_activation(struct dqn_cuda_queue *q, const struct passes *passes,
+                                         size_t n) {
+    switch (passes->net.layer[0].activation) {
+    case DQN_TANH:
+        return launch<HEIGHT, DQN_TANH>(q, passes, n);
+    case DQN_ELU:
+        return launch<HEIGHT, DQN_ELU>(q, passes, n);
+    case DQN_SILU:
+        return launch<HEIGHT, DQN_SILU>(q, passes, n);
+    default: /* ReLU, or a single layer, which is linear */
+        return launch<HEIGHT, DQN_RELU>(q, passes, n);
+    }
 }
 
 enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
@@ -301,7 +321,7 @@ enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forw
     }
     const int height =
         dqn_tile_height(q, passes.net.stride, passes.batch, n * passes.n_agents, TALLEST);
-    return height >= 4   ? launch<4>(q, &passes, n)
-           : height == 2 ? launch<2>(q, &passes, n)
-                         : launch<1>(q, &passes, n);
+    return height >= 4   ? choose_activation<4>(q, &passes, n)
+           : height == 2 ? choose_activation<2>(q, &passes, n)
+                         : choose_activation<1>(q, &passes, n);
 }

@@ -29,11 +29,12 @@ static __device__ __forceinline__ float4 load_weights(const float *w, unsigned i
 }
 
 /* Four neighbours of dz of the layer below from the sums: times act', and where they go. */
+template <int ACTIVATION>
 static __device__ __forceinline__ void finish_four(const struct descent *a, const struct tile *tile,
                                                    unsigned below, unsigned row, unsigned column,
                                                    float4 d, uint32_t *to) {
     const struct dqn_layer *layer = &a->net.layer[below];
-    const enum dqn_activation activation = layer->activation;
+    const enum dqn_activation activation = (enum dqn_activation)ACTIVATION;
     const size_t at = (tile->first_row + row) * layer->out_ld + column;
     const size_t kept = activation == DQN_SILU ? layer->preact : layer->output;
     if (row >= tile->n_rows || column >= layer->out_ld) {
@@ -51,7 +52,7 @@ static __device__ __forceinline__ void finish_four(const struct descent *a, cons
 
 /* dz of layer l - 1 from that of layer l. A warp takes 32 columns: product j of four has columns
  * n + 4g + j. Of 16 rows of W, step s of two has rows 4t + 2s and 4t + 2s + 1. */
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static __device__ __forceinline__ void descend(const struct descent *a, const struct tile *tile,
                                                unsigned l, const float *params, const uint32_t *x,
                                                uint32_t *y) {
@@ -117,7 +118,7 @@ static __device__ __forceinline__ void descend(const struct descent *a, const st
         for (int m = 0; m < HEIGHT; m++) {
 #pragma unroll
             for (int half = 0; half < 4; half++) { /* columns 8t, 8t + 4 of rows g, g + 8 */
-                finish_four(
+                finish_four<ACTIVATION>(
                     a, tile, l - 1, 16 * m + g + half / 2 * 8, n + 8 * t + half % 2 * 4,
                     make_float4(acc[m][0][half], acc[m][1][half], acc[m][2][half], acc[m][3][half]),
                     y);
@@ -129,7 +130,7 @@ static __device__ __forceinline__ void descend(const struct descent *a, const st
 
 /* Grid: tiles of 16 HEIGHT rows, K; block 256; shared: two tiles of the widest layer. Bound by the
  * weights' way from the L2 cache. */
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static __global__ void __launch_bounds__(THREADS, 1) k_descend_tile(const struct descent a) {
     extern __shared__ uint4 memory[];
     const unsigned top = a.net.n_layers - 1, ld = (unsigned)a.net.layer[top].out_ld;
@@ -153,24 +154,37 @@ static __global__ void __launch_bounds__(THREADS, 1) k_descend_tile(const struct
             make_uint4(dqn_tf32(v.x), dqn_tf32(v.y), dqn_tf32(v.z), dqn_tf32(v.w));
     }
     for (unsigned l = top; l > 0; l--) {
-        descend<HEIGHT>(&a, &tile, l, a.params + agent * a.net.n_params, x, y);
+        descend<HEIGHT, ACTIVATION>(&a, &tile, l, a.params + agent * a.net.n_params, x, y);
         uint32_t *swap = x;
         x = y;
         y = swap;
     }
 }
 
-template <int HEIGHT>
+template <int HEIGHT, int ACTIVATION>
 static enum dqn_status launch_descent(struct dqn_cuda_queue *q, const struct descent *descent) {
     const size_t tiles = (descent->batch + 16 * HEIGHT - 1) / (16 * HEIGHT);
     const size_t bytes = dqn_tile_bytes(HEIGHT, descent->net.stride);
-    DQN_CUDA(cudaFuncSetAttribute(k_descend_tile<HEIGHT>,
+    const dim3 grid((unsigned)tiles, (unsigned)descent->n_agents);
+    DQN_CUDA(cudaFuncSetAttribute(k_descend_tile<HEIGHT, ACTIVATION>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    k_descend_tile<HEIGHT>
-        <<<dim3((unsigned)tiles, (unsigned)descent->n_agents), THREADS, bytes, q->stream>>>(
-            *descent);
+    k_descend_tile<HEIGHT, ACTIVATION><<<grid, THREADS, bytes, q->stream>>>(*descent);
     DQN_LAUNCHED(k_descend_tile);
     return DQN_OK;
+}
+
+template <int HEIGHT>
+static enum dqn_status choose_activation(struct dqn_cuda_queue *q, const struct descent *descent) {
+    switch (descent->net.layer[0].activation) {
+    case DQN_TANH:
+        return launch_descent<HEIGHT, DQN_TANH>(q, descent);
+    case DQN_ELU:
+        return launch_descent<HEIGHT, DQN_ELU>(q, descent);
+    case DQN_SILU:
+        return launch_descent<HEIGHT, DQN_SILU>(q, descent);
+    default:
+        return launch_descent<HEIGHT, DQN_RELU>(q, descent);
+    }
 }
 
 enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
@@ -190,8 +204,8 @@ enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
         return DQN_OK;
     }
     return dqn_tile_height(q, descent.net.stride, args->batch, args->n_agents, TALLEST) == 1
-               ? launch_descent<1>(q, &descent)
-               : launch_descent<2>(q, &descent);
+               ? choose_activation<1>(q, &descent)
+               : choose_activation<2>(q, &descent);
 }
 
 /* ---- weights ---- */
