@@ -3,7 +3,8 @@
 #     scripts/reproduce_gates.sh [task...]
 # Tasks: cartpole acrobot mountain-car ou-oracle ou-features martingale shuffled per-uniform.
 # All of them take up to an hour on two cores. Runs go to checkpoints/gates (GATES_OUTPUT), two at a
-# time (GATES_PARALLEL), one thread each; a run that is complete there is not run again.
+# time (GATES_PARALLEL), one thread each, on the CPU (GATES_DEVICE=cuda: on the GPU); a run that is
+# complete there is not run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${DQN_BIN:-build/release}
@@ -16,6 +17,7 @@ bin=${DQN_BIN:-build/release}
 output=$PWD/${GATES_OUTPUT:-checkpoints/gates}
 parallel=${GATES_PARALLEL:-2}
 seeds=${GATES_SEEDS:-1 2 3 4 5}
+device=${GATES_DEVICE:-cpu}
 mkdir -p "$output"
 
 # run_one TASK SEED CONFIG [--set ...]: trains unless that was done, evaluates best and last.
@@ -26,7 +28,7 @@ run_one() {
   [ -s "$folder.json" ] && return 0
   rm -rf "$folder"
   "$bin/dqn-train" "$config" --quiet --name run --set "output=$folder" --set "seed=$seed" \
-    --set threads=1 --set checkpoint.keep_last=1 "$@" 2>"$folder.log" || {
+    --set threads=1 --set "device=$device" --set checkpoint.keep_last=1 "$@" 2>"$folder.log" || {
     echo "$task seed $seed failed: $(tail -1 "$folder.log")" >&2
     return 1
   }
