@@ -10,12 +10,19 @@
 #include "cli.h"
 #include "evaluator.h"
 #include "greedy_policy.h"
+#include "latest_action.h"
 #include "market/trading_report.h"
+#include "report_folder.h"
 #include "run_folder.h"
 #include "versions.h"
 
 static const struct dqn_cli_option options[] = {
     {"--split", "train|validation|test", "trading: which part of the data; default test"},
+    {"--report", "DIR", "trading: write report.html, report.json and tables into a folder"},
+    {"--steps", NULL, "with --report: also steps.csv, every step with everything about it"},
+    {"--trials", "N", "with --report: agents tried before this one was chosen; default 1"},
+    {"--latest", "FILE", "trading: the action after the newest bar of a file, with its Q values"},
+    {"--exposure", "X", "with --latest: position held, of equity, -1 to 1; default 0"},
     {"--episodes", "N", "other environments: greedy episodes; default 100"},
     {"--set", "KEY=VALUE", "evaluate under another setting, such as fill.cost_scale=2"},
     {"--json", NULL, "print one JSON object"},
@@ -28,7 +35,7 @@ static const struct dqn_cli_spec spec = {
     .usage = "CHECKPOINT|FOLDER [options]",
     .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5.\n"
              "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
-             "hold, and random runs. Other environments: fresh episodes.",
+             "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};
@@ -119,29 +126,87 @@ static enum dqn_status parse_split(const char *name, enum dqn_split *out) {
                : dqn_fail(DQN_ERR_CONFIG, "--split %s: give train, validation or test", name);
 }
 
-static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli *cli) {
+/* What a trading checkpoint holds besides its network. */
+struct frozen {
     double mean[DQN_MARKET_FEATURES], std[DQN_MARKET_FEATURES];
+};
+
+static enum dqn_status load_frozen(struct subject *s, struct frozen *out) {
+    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_mean", DQN_F64,
+                                      DQN_MARKET_FEATURES, out->mean));
+    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_std", DQN_F64,
+                                      DQN_MARKET_FEATURES, out->std));
+    return load_params(s);
+}
+
+/* A number given to an option; `text` NULL = `none`. */
+static enum dqn_status parse_number(const char *option, const char *text, double none, double low,
+                                    double high, double *out) {
+    char *end = NULL;
+    *out = text != NULL ? strtod(text, &end) : none;
+    if (text != NULL && (*text == '\0' || *end != '\0' || !(*out >= low && *out <= high))) {
+        return dqn_fail(DQN_ERR_CONFIG, "%s %s: give a number from %g to %g", option, text, low,
+                        high);
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status write_report(struct dqn_trading_report *report, const struct subject *s,
+                                    const struct dqn_cli *cli, struct dqn_greedy_policy *policy) {
+    const char *folder = dqn_cli_value(cli, "--report");
+    double trials = 1.0;
+    DQN_TRY(parse_number("--trials", dqn_cli_value(cli, "--trials"), 1.0, 1.0, 1e9, &trials));
+    snprintf(report->subject, sizeof report->subject, "%s", s->file);
+    if (folder == NULL) {
+        return DQN_OK;
+    }
+    DQN_TRY(
+        dqn_trading_report_extend(report, &s->config, dqn_greedy_policy_action, policy, trials));
+    DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
+    dqn_info("report: %s/report.html", folder);
+    return DQN_OK;
+}
+
+static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli *cli) {
+    struct frozen frozen;
     enum dqn_split split;
     DQN_TRY(parse_split(dqn_cli_value(cli, "--split"), &split));
-    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_mean", DQN_F64,
-                                      DQN_MARKET_FEATURES, mean));
-    DQN_TRY(dqn_checkpoint_field_read(s->checkpoint, "market/feature_std", DQN_F64,
-                                      DQN_MARKET_FEATURES, std));
-    DQN_TRY(load_params(s));
+    DQN_TRY(load_frozen(s, &frozen));
     struct dqn_market *market = NULL;
     struct dqn_greedy_policy *policy = NULL;
     struct dqn_trading_report report = {0};
     enum dqn_status status = DQN_OK;
-    DQN_TRY_GOTO(dqn_market_create(&market, &s->config, mean, std));
+    DQN_TRY_GOTO(dqn_market_create(&market, &s->config, frozen.mean, frozen.std));
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
     DQN_TRY_GOTO(dqn_trading_report_create(&report, &s->config, market, split,
                                            dqn_greedy_policy_action, policy));
+    DQN_TRY_GOTO(write_report(&report, s, cli, policy));
     (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(&report,
                                                                                       stdout);
 done:
     dqn_trading_report_destroy(&report);
     dqn_greedy_policy_destroy(policy);
     dqn_market_destroy(market);
+    return status;
+}
+
+static enum dqn_status latest_action(struct subject *s, const struct dqn_cli *cli) {
+    struct frozen frozen;
+    struct dqn_latest latest;
+    struct dqn_greedy_policy *policy = NULL;
+    double exposure = 0.0;
+    const double most = s->config.env.max_leverage;
+    DQN_TRY(
+        parse_number("--exposure", dqn_cli_value(cli, "--exposure"), 0.0, -most, most, &exposure));
+    DQN_TRY(load_frozen(s, &frozen));
+    DQN_TRY(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
+    const enum dqn_status status =
+        dqn_latest_find(&latest, &s->config, dqn_cli_value(cli, "--latest"), frozen.mean,
+                        frozen.std, policy, exposure);
+    if (status == DQN_OK) {
+        (dqn_cli_has(cli, "--json") ? dqn_latest_json : dqn_latest_print)(&latest, stdout);
+    }
+    dqn_greedy_policy_destroy(policy);
     return status;
 }
 
@@ -208,6 +273,20 @@ static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli
 /* ---- main
  * --------------------------------------------------------------------------------------------- */
 
+static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli *cli) {
+    static const char *const of_trading[] = {"--split", "--report", "--latest"};
+    if (s->env == DQN_ENV_trading) {
+        return dqn_cli_has(cli, "--latest") ? latest_action(s, cli) : evaluate_trading(s, cli);
+    }
+    for (size_t i = 0; i < DQN_COUNT_OF(of_trading); i++) {
+        if (dqn_cli_has(cli, of_trading[i])) {
+            return dqn_fail(DQN_ERR_CONFIG, "%s is for the trading environment, not for %s",
+                            of_trading[i], dqn_env_name(s->env));
+        }
+    }
+    return evaluate_episodes(s, cli);
+}
+
 static enum dqn_status evaluate(const struct dqn_cli *cli) {
     if (cli->n_arguments == 0) {
         return dqn_fail(DQN_ERR_CONFIG, "no checkpoint was given; usage: dqn-eval %s", spec.usage);
@@ -216,7 +295,7 @@ static enum dqn_status evaluate(const struct dqn_cli *cli) {
     DQN_TRY(dqn_alloc((void **)&s, 1, sizeof *s, "the evaluation"));
     enum dqn_status status = open_subject(s, cli->argument[0], cli);
     if (status == DQN_OK) {
-        status = s->env == DQN_ENV_trading ? evaluate_trading(s, cli) : evaluate_episodes(s, cli);
+        status = evaluate_subject(s, cli);
     }
     close_subject(s);
     free(s);

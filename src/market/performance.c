@@ -3,10 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../shared/rng.h"
-
-/* ---- the track
- * -------------------------------------------------------------------------------------- */
+/* ---- the track ------------------------------------------------------------------------------- */
 
 enum dqn_status dqn_track_create(struct dqn_track *track, size_t capacity) {
     *track = (struct dqn_track){.capacity = capacity};
@@ -62,72 +59,162 @@ void dqn_track_add(void *track, const struct trading_step_record *r) {
     t->n++;
     add_costs(t, r);
     t->reward_sum += r->reward;
+    t->log_return_sum += r->log_return;
     t->actions[r->action / DQN_ORDER_CELLS][r->action % DQN_ORDER_CELLS]++;
     t->orders_sent += r->sent;
     t->orders_filled += r->sent && r->filled != 0.0;
     t->margin_calls += r->margin_call;
+    t->clipped += r->clipped;
 }
 
-/* ---- figures
- * ------------------------------------------------------------------------------------------ */
-
-/* Simple return of bar i. */
-static double bar_return(const struct dqn_track *t, size_t i) {
-    const double before = i == 0 ? t->start_equity : t->equity[i - 1];
-    return t->equity[i] / before - 1.0;
+static double equity_before(const struct dqn_track *t, size_t i) {
+    return i == 0 ? t->start_equity : t->equity[i - 1];
 }
 
-enum { MIN_BARS = 30 };
+void dqn_track_returns(const struct dqn_track *t, double *out) {
+    for (size_t i = 0; i < t->n; i++) {
+        out[i] = t->equity[i] / equity_before(t, i) - 1.0;
+    }
+}
+
+/* Returns have a meaning as long as there was equity before each. */
+static bool returns_defined(const struct dqn_track *t) {
+    for (size_t i = 0; i < t->n; i++) {
+        if (!(equity_before(t, i) > 0.0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- ratios ---------------------------------------------------------------------------------- */
 
 static double ratio_or_nan(double numerator, double denominator) {
     return denominator > 0.0 ? numerator / denominator : NAN;
 }
 
-/* Sharpe ratio from sums over n returns. */
-static double sharpe_ratio(double sum, double squares, double n, double bars_per_year,
-                           double risk_free) {
-    if (n < MIN_BARS) {
+struct moments {
+    double mean, variance; /* ddof 1 */
+};
+
+/* Two passes, each with the rounding of a short sum at most. */
+static struct moments find_moments(const double *x, size_t n) {
+    struct moments m = {0.0, 0.0};
+    for (size_t i = 0; i < n; i++) {
+        m.mean += x[i];
+    }
+    m.mean /= (double)n;
+    for (size_t i = 0; i < n; i++) {
+        m.variance += (x[i] - m.mean) * (x[i] - m.mean);
+    }
+    m.variance /= (double)n - 1.0;
+    return m;
+}
+
+/* Returns that are all equal have no spread; what is left is rounding. */
+static bool has_spread(struct moments m) {
+    return m.variance > 1e-30 + 1e-20 * m.mean * m.mean;
+}
+
+double dqn_sharpe(const double *returns, size_t n, double a_year, double risk_free) {
+    if (n < DQN_MIN_RETURNS) {
         return NAN;
     }
-    const double mean = sum / n;
-    const double variance = (squares - n * mean * mean) / (n - 1.0);
-    /* Returns that are all equal have no spread; what is left is rounding. */
-    if (!(variance > 1e-30 + 1e-20 * mean * mean)) {
-        return NAN;
-    }
-    return (mean - risk_free / bars_per_year) / sqrt(variance) * sqrt(bars_per_year);
+    const struct moments m = find_moments(returns, n);
+    return has_spread(m) ? (m.mean - risk_free / a_year) / sqrt(m.variance) * sqrt(a_year) : NAN;
 }
 
 static void compute_ratios(const struct dqn_track *t, double bars_per_year, double risk_free,
                            struct dqn_performance *p) {
-    double sum = 0.0, squares = 0.0, downside = 0.0;
+    p->volatility = p->sharpe = p->sortino = NAN;
+    double *x = malloc(t->n * sizeof *x);
+    if (x == NULL || t->n < DQN_MIN_RETURNS || !returns_defined(t)) {
+        free(x);
+        return;
+    }
+    dqn_track_returns(t, x);
     const double n = (double)t->n, bar_rate = risk_free / bars_per_year;
+    const struct moments m = find_moments(x, t->n);
+    double downside = 0.0;
     for (size_t i = 0; i < t->n; i++) {
-        const double x = bar_return(t, i), below = fmin(x - bar_rate, 0.0);
-        sum += x;
-        squares += x * x;
+        const double below = fmin(x[i] - bar_rate, 0.0);
         downside += below * below;
     }
-    const double mean = sum / n;
-    const double variance = (squares - n * mean * mean) / (n - 1.0);
-    p->volatility = t->n < MIN_BARS ? NAN : sqrt(fmax(variance, 0.0) * bars_per_year);
-    p->sharpe = sharpe_ratio(sum, squares, n, bars_per_year, risk_free);
-    p->sortino = t->n < MIN_BARS
-                     ? NAN
-                     : ratio_or_nan((mean - bar_rate) * sqrt(bars_per_year), sqrt(downside / n));
+    p->volatility = sqrt(m.variance * bars_per_year);
+    p->sharpe = dqn_sharpe(x, t->n, bars_per_year, risk_free);
+    p->sortino = ratio_or_nan((m.mean - bar_rate) * sqrt(bars_per_year), sqrt(downside / n));
+    free(x);
 }
+
+static int64_t utc_day(int64_t time_ns) {
+    const int64_t day = 86400000000000LL;
+    return time_ns / day - (time_ns % day < 0);
+}
+
+double dqn_sharpe_daily(const struct dqn_track *t, const int64_t *time_ns, double bars_per_year,
+                        double risk_free) {
+    double *x = malloc((t->n + 1) * sizeof *x);
+    if (x == NULL || !returns_defined(t)) {
+        free(x);
+        return NAN;
+    }
+    size_t days = 0;
+    double before = t->start_equity;
+    for (size_t i = 0; i < t->n; i++) {
+        const bool last = i + 1 == t->n;
+        if (last || utc_day(time_ns[t->bar[i]]) != utc_day(time_ns[t->bar[i + 1]])) {
+            x[days++] = t->equity[i] / before - 1.0;
+            before = t->equity[i];
+        }
+    }
+    const double a_year = (double)days * bars_per_year / (double)t->n;
+    const double sharpe = dqn_sharpe(x, days, a_year, risk_free);
+    free(x);
+    return sharpe;
+}
+
+void dqn_relation_compute(const struct dqn_track *track, const struct dqn_track *market,
+                          double bars_per_year, double risk_free, struct dqn_relation *out) {
+    *out = (struct dqn_relation){NAN, NAN, NAN};
+    const size_t n = track->n < market->n ? track->n : market->n;
+    double x_mean = 0.0, y_mean = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            const double y = log(track->equity[i] / equity_before(track, i));
+            const double x = log(market->equity[i] / equity_before(market, i));
+            x_mean += pass == 0 ? x / (double)n : 0.0;
+            y_mean += pass == 0 ? y / (double)n : 0.0;
+            xx += pass == 1 ? (x - x_mean) * (x - x_mean) : 0.0;
+            yy += pass == 1 ? (y - y_mean) * (y - y_mean) : 0.0;
+            xy += pass == 1 ? (x - x_mean) * (y - y_mean) : 0.0;
+        }
+    }
+    const double least = 1e-30 * (double)n;
+    if (n < DQN_MIN_RETURNS || !isfinite(xx) || !isfinite(yy) || !(xx > least)) {
+        return;
+    }
+    const double rate = risk_free / bars_per_year;
+    out->beta = xy / xx;
+    out->alpha = (y_mean - rate - out->beta * (x_mean - rate)) * bars_per_year;
+    out->correlation = yy > least ? xy / sqrt(xx * yy) : NAN;
+}
+
+/* ---- drawdown, exposure, actions ------------------------------------------------------------- */
 
 static void compute_drawdowns(const struct dqn_track *t, struct dqn_performance *p) {
     double peak = t->start_equity;
-    size_t below = 0;
+    size_t below = 0, stretch = 0, longest = 0;
     for (size_t i = 0; i < t->n; i++) {
         p->max_drawdown_adverse = fmax(p->max_drawdown_adverse, 1.0 - t->adverse_equity[i] / peak);
         peak = fmax(peak, t->equity[i]);
         const double drawdown = 1.0 - t->equity[i] / peak;
+        stretch = drawdown > 0.0 ? stretch + 1 : 0;
+        longest = stretch > longest ? stretch : longest;
         below += drawdown > 0.0;
         p->max_drawdown = fmax(p->max_drawdown, drawdown);
     }
     p->max_drawdown_adverse = fmax(p->max_drawdown_adverse, p->max_drawdown);
+    p->drawdown_bars = (double)longest;
     p->underwater_frac = (double)below / (double)t->n;
 }
 
@@ -144,7 +231,7 @@ static void compute_exposure(const struct dqn_track *t, struct dqn_performance *
     p->exposure_net /= n;
     p->long_frac = (double)longs / n;
     p->short_frac = (double)shorts / n;
-    p->flat_frac = 1.0 - p->long_frac - p->short_frac;
+    p->flat_frac = (double)(t->n - longs - shorts) / n;
 }
 
 static void compute_actions(const struct dqn_track *t, struct dqn_performance *p) {
@@ -157,26 +244,38 @@ static void compute_actions(const struct dqn_track *t, struct dqn_performance *p
             most = count > most ? count : most;
         }
     }
+    p->action_entropy = fmax(p->action_entropy, 0.0); /* no -0 */
     p->constant_policy = (double)most >= 0.99 * (double)t->n;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void compute_returns(const struct dqn_track *t, struct dqn_performance *p) {
+    const double end = t->equity[t->n - 1];
+    p->total_return = end / t->start_equity - 1.0;
+    p->log_return = end > 0.0 ? log(end / t->start_equity) : -INFINITY;
+    if (p->years < 0.25 || end < 0.0) {
+        p->cagr = NAN;
+    } else {
+        p->cagr = pow(end / t->start_equity, 1.0 / p->years) - 1.0;
+    }
 }
 
 void dqn_performance_compute(const struct dqn_track *t, double bars_per_year, double risk_free,
                              struct dqn_performance *p) {
-    *p = (struct dqn_performance){0};
+    *p = (struct dqn_performance){
+        .closed_return = NAN, .closing_cost = NAN, .sharpe_daily = NAN, .drawdown_bars = NAN};
     if (t->n == 0) {
         p->log_return = p->total_return = p->cagr = p->volatility = p->sharpe = NAN;
         p->sortino = p->calmar = p->turnover = NAN;
         return;
     }
-    const double end = t->equity[t->n - 1];
     double mean_equity = 0.0;
     for (size_t i = 0; i < t->n; i++) {
         mean_equity += t->equity[i] / (double)t->n;
     }
     p->years = (double)t->n / bars_per_year;
-    p->total_return = end / t->start_equity - 1.0;
-    p->log_return = end > 0.0 ? log(end / t->start_equity) : -INFINITY;
-    p->cagr = p->years >= 0.25 && end > 0.0 ? exp(p->log_return / p->years) - 1.0 : NAN;
+    compute_returns(t, p);
     compute_ratios(t, bars_per_year, risk_free, p);
     compute_drawdowns(t, p);
     compute_exposure(t, p);
@@ -184,77 +283,4 @@ void dqn_performance_compute(const struct dqn_track *t, double bars_per_year, do
     p->calmar = isnan(p->cagr) ? NAN : ratio_or_nan(p->cagr, p->max_drawdown);
     p->turnover = ratio_or_nan(t->traded / p->years, mean_equity);
     p->costs = t->fees + t->spread + t->slippage + t->impact + t->financing;
-}
-
-/* ---- bootstrap
- * ----------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double dqn_quantile(double *values, size_t n, double q) {
-    if (n == 0) {
-        return NAN;
-    }
-    qsort(values, n, sizeof *values, by_value);
-    const double at = q * (double)(n - 1);
-    const size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
-    return values[low] + (at - (double)low) * (values[high] - values[low]);
-}
-
-struct resample {
-    double log_return, sharpe;
-};
-
-/* One resampled pass: blocks with a geometric length, wrapped around the end. */
-static struct resample draw_pass(const double *returns, size_t n, uint64_t draw,
-                                 double bars_per_year, double risk_free) {
-    const double go_on = 1.0 - 1.0 / sqrt((double)n);
-    const uint64_t stream = dqn_rng_stream(DQN_RNG_BOOTSTRAP, draw);
-    double sum = 0.0, squares = 0.0, logs = 0.0;
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct dqn_u32x4 block = dqn_rng_block(1, stream, i);
-        const bool jump = i == 0 || dqn_rng_unit(dqn_rng_u64(block, 0)) >= go_on;
-        at = jump ? (size_t)dqn_rng_below(dqn_rng_u64(block, 1), n) : (at + 1) % n;
-        sum += returns[at];
-        squares += returns[at] * returns[at];
-        logs += log1p(returns[at]);
-    }
-    return (struct resample){logs, sharpe_ratio(sum, squares, (double)n, bars_per_year, risk_free)};
-}
-
-enum dqn_status dqn_bootstrap_compute(const struct dqn_track *t, double bars_per_year,
-                                      double risk_free, size_t draws, struct dqn_bootstrap *out) {
-    *out = (struct dqn_bootstrap){NAN, NAN, NAN, NAN};
-    if (t->n < MIN_BARS || draws == 0) {
-        return DQN_OK;
-    }
-    double *returns = NULL, *logs = NULL, *sharpes = NULL;
-    enum dqn_status status = DQN_OK;
-    DQN_TRY_GOTO(dqn_alloc((void **)&returns, t->n, sizeof(double), "bootstrap returns"));
-    DQN_TRY_GOTO(dqn_alloc((void **)&logs, draws, sizeof(double), "bootstrap draws"));
-    DQN_TRY_GOTO(dqn_alloc((void **)&sharpes, draws, sizeof(double), "bootstrap draws"));
-    for (size_t i = 0; i < t->n; i++) {
-        returns[i] = bar_return(t, i);
-    }
-    size_t n_sharpes = 0;
-    for (size_t d = 0; d < draws; d++) {
-        const struct resample r = draw_pass(returns, t->n, d, bars_per_year, risk_free);
-        logs[d] = r.log_return;
-        if (!isnan(r.sharpe)) {
-            sharpes[n_sharpes++] = r.sharpe;
-        }
-    }
-    out->log_return_low = dqn_quantile(logs, draws, 0.025);
-    out->log_return_high = dqn_quantile(logs, draws, 0.975);
-    out->sharpe_low = dqn_quantile(sharpes, n_sharpes, 0.025);
-    out->sharpe_high = dqn_quantile(sharpes, n_sharpes, 0.975);
-done:
-    free(returns);
-    free(logs);
-    free(sharpes);
-    return status;
 }

@@ -159,9 +159,8 @@ static void measure(struct dqn_market *market, const struct dqn_config *config) 
 
 /* ---- the market ----------------------------------------------------------------------------- */
 
-/* Raw features on the clock of data.timezone. */
-static enum dqn_status compute_features(struct dqn_market *market,
-                                        const struct dqn_config *config) {
+enum dqn_status dqn_market_features(const struct dqn_bars *bars, const struct dqn_config *config,
+                                    float *raw, double *s) {
     struct dqn_zone *zone = NULL;
     if (config->data.timezone[0] != '\0') {
         DQN_TRY(dqn_zone_create(&zone, config->data.timezone));
@@ -174,8 +173,7 @@ static enum dqn_status compute_features(struct dqn_market *market,
         .cost_scale = config->fill.cost_scale,
         .zone = zone,
     };
-    const enum dqn_status status =
-        dqn_features_compute(&market->bars, &options, market->features, market->s);
+    const enum dqn_status status = dqn_features_compute(bars, &options, raw, s);
     dqn_zone_destroy(zone);
     return status;
 }
@@ -188,7 +186,7 @@ static enum dqn_status make_features(struct dqn_market *market, const struct dqn
     market->features = features;
     DQN_TRY(dqn_alloc(&s, n, sizeof(double), "bar volatility"));
     market->s = s;
-    DQN_TRY(compute_features(market, config));
+    DQN_TRY(dqn_market_features(&market->bars, config, market->features, market->s));
     if (mean != NULL && std != NULL) {
         memcpy(market->mean, mean, sizeof market->mean);
         memcpy(market->std, std, sizeof market->std);

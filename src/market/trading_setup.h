@@ -51,6 +51,10 @@ enum dqn_status dqn_market_from_bars(struct dqn_market **out, const struct dqn_c
                                      struct dqn_bars *bars, const double *mean, const double *std);
 void dqn_market_destroy(struct dqn_market *market);
 
+/* Raw features [n, 43] and bar volatility [n] of bars under a configuration: its costs and clock. */
+enum dqn_status dqn_market_features(const struct dqn_bars *bars, const struct dqn_config *config,
+                                    float *raw, double *s);
+
 /* Bars of a split. */
 size_t dqn_market_split_bars(const struct dqn_market *market, enum dqn_split split);
 /* Steps of the longest of `lanes` equal parts of a split: the length of an evaluation. */

@@ -1,0 +1,206 @@
+/* The verdict, and the short report for a terminal. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "trading_report.h"
+
+const char *dqn_split_name(enum dqn_split split) {
+    static const char *const names[] = {"train", "validation", "test"};
+    return names[split];
+}
+
+double dqn_track_costs(const struct dqn_track *t) {
+    return t->fees + t->spread + t->slippage + t->impact + t->financing;
+}
+
+/* ---- verdict --------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
+                                                         const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static void judge_return(struct dqn_trading_report *r) {
+    struct dqn_verdict *v = &r->verdict;
+    const double low = r->interval.log_return_low, percent = 100.0 * r->agent.total_return;
+    v->loses = !(r->agent.log_return > 0.0);
+    v->proven = low > 0.0;
+    if (v->loses && r->agent.log_return == 0.0) {
+        append(v->text, sizeof v->text, "this agent earns nothing on the %s split: %.2f %%.",
+               dqn_split_name(r->split), percent);
+    } else if (v->loses) {
+        append(v->text, sizeof v->text,
+               "this agent LOSES money on the %s split: %.2f %% after costs.",
+               dqn_split_name(r->split), percent);
+    } else if (v->proven) {
+        append(v->text, sizeof v->text,
+               "this agent earns %+.2f %% on the %s split after costs; chance is an unlikely "
+               "explanation.",
+               percent, dqn_split_name(r->split));
+    } else if (isnan(low)) {
+        append(v->text, sizeof v->text,
+               "this agent earned %+.2f %% on the %s split; whether by chance cannot be said, for "
+               "want of bars or of bootstrap draws.",
+               percent, dqn_split_name(r->split));
+    } else {
+        append(v->text, sizeof v->text,
+               "this agent earned %+.2f %% on the %s split, but its 95 %% interval reaches below "
+               "zero: no proof of skill.",
+               percent, dqn_split_name(r->split));
+    }
+}
+
+static void judge_against_random(struct dqn_trading_report *r) {
+    struct dqn_verdict *v = &r->verdict;
+    if (r->random.runs > 0) {
+        append(v->text, sizeof v->text, " It ends above %.0f %% of %zu random runs",
+               r->random.percentile, r->random.runs);
+        if (r->random_same.runs > 0) {
+            append(v->text, sizeof v->text,
+                   ", and above %.0f %% of those that draw its own actions at random times",
+                   r->random_same.percentile);
+        }
+        append(v->text, sizeof v->text, ".");
+    }
+}
+
+static void judge_against_market(struct dqn_trading_report *r) {
+    struct dqn_verdict *v = &r->verdict;
+    const double low = r->interval.log_return_low, high = r->interval.log_return_high;
+    const double held = r->buy_hold.figures.log_return;
+    v->buy_hold = low > held ? 1 : high < held ? -1 : 0;
+    if (isfinite(low) && isfinite(high)) {
+        append(v->text, sizeof v->text,
+               " Buy and hold made %+.2f %%, %s the agent's 95 %% interval of %+.2f %% to %+.2f "
+               "%%: %s.",
+               100.0 * r->buy_hold.figures.total_return,
+               v->buy_hold > 0   ? "below"
+               : v->buy_hold < 0 ? "above"
+                                 : "inside",
+               100.0 * expm1(low), 100.0 * expm1(high),
+               v->buy_hold > 0   ? "the agent is better"
+               : v->buy_hold < 0 ? "the agent is worse"
+                                 : "no clear difference");
+    }
+}
+
+static void judge_warnings(struct dqn_trading_report *r) {
+    char *text = r->verdict.warnings;
+    const size_t size = sizeof r->verdict.warnings;
+    if (r->agent.constant_policy) {
+        append(text, size,
+               "One action was taken in at least 99 %% of the bars: a constant policy.\n");
+    }
+    if (r->track.margin_calls > 0) {
+        append(text, size, "The broker closed the position %llu times: margin calls.\n",
+               (unsigned long long)r->track.margin_calls);
+    }
+    if (r->reward_check.possible && !r->reward_check.holds) {
+        append(text, size,
+               "The rewards do not add up to the return: %.10g against %.10g. Do not trust this "
+               "report.\n",
+               r->reward_check.sum, r->reward_check.expected);
+    }
+    if (r->track.ledger_residual > 1e-9) {
+        append(text, size,
+               "The books do not balance: residual %.1e of equity. Do not trust this report.\n",
+               r->track.ledger_residual);
+    }
+    if (r->split != DQN_SPLIT_TEST) {
+        append(text, size, "This is the %s split, which the agent was %s on.\n",
+               dqn_split_name(r->split), r->split == DQN_SPLIT_TRAIN ? "trained" : "selected");
+    }
+}
+
+void dqn_trading_report_judge(struct dqn_trading_report *r) {
+    memset(&r->verdict, 0, sizeof r->verdict);
+    judge_return(r);
+    judge_against_random(r);
+    judge_against_market(r);
+    judge_warnings(r);
+}
+
+/* ---- on a terminal --------------------------------------------------------------------------- */
+
+static void format_day(char text[32], int64_t time_ns) {
+    const time_t seconds = (time_t)(time_ns / 1000000000);
+    struct tm day;
+    gmtime_r(&seconds, &day);
+    strftime(text, 32, "%Y-%m-%d", &day);
+}
+
+static void print_number(FILE *out, const char *format, double value) {
+    if (isfinite(value)) {
+        fprintf(out, format, value);
+    } else {
+        fprintf(out, " %8s ", "n/a");
+    }
+}
+
+static void print_row(FILE *out, const char *name, const struct dqn_performance *p) {
+    fprintf(out, "  %-15s", name);
+    print_number(out, " %8.2f%%", 100.0 * p->total_return);
+    print_number(out, " %8.2f ", p->sharpe);
+    print_number(out, " %8.2f%%", 100.0 * p->max_drawdown);
+    print_number(out, " %8.1fx", p->turnover);
+    print_number(out, " %8.2f ", p->exposure_abs);
+    fprintf(out, "\n");
+}
+
+static void print_verdict(const struct dqn_trading_report *r, FILE *out) {
+    fprintf(out, "Verdict: %s\n", r->verdict.text);
+    for (const char *line = r->verdict.warnings; *line != '\0'; line = strchr(line, '\n') + 1) {
+        fprintf(out, "Warning: %.*s\n", (int)strcspn(line, "\n"), line);
+    }
+}
+
+static void print_costs(const struct dqn_trading_report *r, FILE *out) {
+    const struct dqn_track *t = &r->track;
+    fprintf(out, "Costs: %.2f in all", r->agent.costs);
+    if (t->traded > 0.0) {
+        fprintf(out, " (%.2f bp of what was traded)", r->agent.costs * 1e4 / t->traded);
+    }
+    fprintf(out,
+            ": fees %.2f, half-spread %.2f, slippage %.2f, impact %.2f, financing %.2f; price "
+            "profit before costs %.2f.\n",
+            t->fees, t->spread, t->slippage, t->impact, t->financing, t->price_pnl);
+    fprintf(out, "Orders: %llu sent, %llu filled; %llu margin calls. Ledger residual %.1e.\n",
+            (unsigned long long)t->orders_sent, (unsigned long long)t->orders_filled,
+            (unsigned long long)t->margin_calls, t->ledger_residual);
+}
+
+void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
+    char first[32], last[32];
+    format_day(first, r->first_time_ns);
+    format_day(last, r->last_time_ns);
+    fprintf(out, "\nTrading report: %s split, %zu bars from %s to %s, %.0f bars a year (%s)\n",
+            dqn_split_name(r->split), r->bars, first, last, r->bars_per_year,
+            r->bars_per_year_set ? "as configured" : "measured");
+    print_verdict(r, out);
+    fprintf(out, "  %-15s %9s %9s %9s %9s %9s\n", "", "return", "Sharpe", "drawdown", "turnover",
+            "exposure");
+    print_row(out, "agent", &r->agent);
+    print_row(out, "flat", &r->flat.figures);
+    print_row(out, "buy and hold", &r->buy_hold.figures);
+    print_row(out, "short and hold", &r->short_hold.figures);
+    if (r->random.runs > 0) {
+        fprintf(out, "  %-15s %8.2f%%  (5 %% to 95 %%: %.2f%% to %.2f%%)\n", "random, mean",
+                100.0 * expm1(r->random.mean), 100.0 * expm1(r->random.low),
+                100.0 * expm1(r->random.high));
+    }
+    print_costs(r, out);
+    if (r->has_optimum) {
+        fprintf(
+            out,
+            "Known optimum of this market (threshold %.2f): %.5f a bar; the agent's mean reward "
+            "%.5f is %.1f %% of it.\n",
+            r->optimum_threshold, r->optimum_reward, r->agent_reward,
+            100.0 * r->agent_reward / r->optimum_reward);
+    }
+}
