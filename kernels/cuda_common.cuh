@@ -54,7 +54,9 @@ struct dqn_cuda_queue {
     cudaStream_t stream;
     cudaStream_t side[DQN_CUDA_SIDES]; /* work beside `stream`, between fork and join */
     cudaEvent_t forked, joined;
-    double *scratch; /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
+    unsigned open;     /* bit i: side[i] was left running, see dqn_cuda_leave */
+    unsigned *tickets; /* [DQN_MAX_AGENTS_GRID] 0 between kernels: blocks that have finished */
+    double *scratch;   /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
     struct dqn_nn_cudnn *cudnn; /* NULL until first used */
 };
@@ -63,15 +65,46 @@ static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
     return (struct dqn_cuda_queue *)q; /* base is the first member */
 }
 
-/* The stream to launch on. */
-static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *q) {
-    return dqn_cuda_queue_of(q)->stream;
-}
-
 /* From here on q->side[i] may run, after everything enqueued on q->stream up to now. */
 enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q, size_t i);
 /* q->stream goes on after everything enqueued on q->side[i], which was forked. */
 enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q, size_t i);
+
+/* Sides that an operation may leave running when it returns, for its result is not wanted at once.
+ * Who needs it, or does not know, joins: dqn_cuda_stream does so for everybody who asks for the
+ * stream by it. Only operations that touch none of these results take q->stream itself. */
+enum {
+    DQN_SIDE_PARAMS = 2, /* apply: parameters, moments, target */
+    DQN_SIDE_WEIGHTS = 3 /* draw: importance weights */
+};
+
+static inline void dqn_cuda_leave(struct dqn_cuda_queue *q, size_t i) {
+    q->open |= 1u << i;
+}
+
+/* Joins side i if it was left running. */
+static inline enum dqn_status dqn_cuda_need(struct dqn_cuda_queue *q, size_t i) {
+    if ((q->open & 1u << i) == 0) {
+        return DQN_OK;
+    }
+    q->open &= ~(1u << i);
+    return dqn_cuda_join(q, i);
+}
+
+/* The stream to launch on, after everything. An error is found by the check of the next launch. */
+static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *base) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    for (size_t i = 0; i < DQN_CUDA_SIDES && q->open != 0; i++) {
+        (void)dqn_cuda_need(q, i);
+    }
+    return q->stream;
+}
+
+/* The stream, for operations on the replay that touch no network: whatever was left running goes on
+ * beside them. */
+static inline cudaStream_t dqn_cuda_replay_stream(struct dqn_queue *q) {
+    return dqn_cuda_queue_of(q)->stream;
+}
 
 /* ---- errors ---- */
 
@@ -132,6 +165,23 @@ static __device__ __forceinline__ size_t dqn_grid_first(void) {
 
 static __device__ __forceinline__ size_t dqn_grid_stride(void) {
     return (size_t)gridDim.x * blockDim.x;
+}
+
+/* True in every thread of the block that is the last of n_blocks to call it; then what the other
+ * blocks wrote before their calls can be read by __ldcg. The ticket starts and ends as 0. */
+static __device__ __forceinline__ bool dqn_cuda_last_block(unsigned *ticket, unsigned n_blocks) {
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(ticket, 1u) == n_blocks - 1;
+        if (last) {
+            *ticket = 0;
+        }
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
 }
 
 /* ---- reductions ---- */

@@ -1,7 +1,6 @@
-/* The optimizer step in two kernels: squares of the gradient by block, then Adam and the target
- * network. Between them nothing waits: each block of the second kernel joins the squares and takes
- * its agent's decision by itself, from a snapshot of the counters that the first kernel left, and
- * one block writes the new counters. */
+/* The optimizer step in two kernels: squares of the gradient by block, the last of which takes the
+ * agent's decision; then Adam and the target network. The second one is left running beside the
+ * stream: what comes next, priorities and the next draw, needs the decision alone. */
 #include "../src/shared/adam.h"
 #include "nn_cuda.cuh"
 
@@ -12,18 +11,20 @@ static unsigned norm_blocks(const struct dqn_net *net) {
     return dqn_cuda_blocks(net->n_params, NORM_FLOATS, MAX_NORM_BLOCKS);
 }
 
-/* The workspace: counters [K], then squares [K, norm blocks]. */
+/* The workspace: squares [K, norm blocks], then decisions [K]. */
 size_t dqn_cuda_apply_bytes(const struct dqn_net *net, size_t n_agents) {
-    return n_agents * (sizeof(struct dqn_counters) + norm_blocks(net) * sizeof(double));
+    return n_agents * (norm_blocks(net) * sizeof(double) + sizeof(struct dqn_adam_step));
 }
 
 struct apply_kernel_args {
     size_t n4; /* parameters of an agent, in groups of four */
     uint64_t n_batches, max_nonfinite;
     const struct dqn_agent *agents;
-    struct dqn_counters *counters, *snapshot;
+    struct dqn_counters *counters;
     double *squares;
     unsigned n_squares; /* an agent */
+    struct dqn_adam_step *steps;
+    unsigned *tickets;
     float4 *params, *target, *moment1, *moment2;
     const float4 *grads;
     const struct dqn_step_stats *batch_stats;
@@ -31,12 +32,14 @@ struct apply_kernel_args {
     uint32_t *ok;
 };
 
-/* Sums of squares in double: no float32 gradient overflows them. Grid: norm blocks, K; block 256;
- * 256 bytes shared. Bound by memory, for small networks by latency. */
+/* Sums of squares in double: no float32 gradient overflows them. The agent's last block decides.
+ * Grid: norm blocks, K; block 256; 256 bytes shared. Bound by memory, for small networks by the
+ * latency of the decision. */
 static __global__ void k_apply_norm(struct apply_kernel_args args) {
     __shared__ double shared[DQN_WARP];
     const size_t agent = blockIdx.y;
     const float4 *grads = args.grads + agent * args.n4;
+    double *squares = args.squares + agent * args.n_squares;
     double sum = 0.0;
     for (size_t i = dqn_grid_first(); i < args.n4; i += dqn_grid_stride()) {
         const float4 g = grads[i];
@@ -44,33 +47,29 @@ static __global__ void k_apply_norm(struct apply_kernel_args args) {
     }
     sum = dqn_block_sum(sum, shared);
     if (threadIdx.x == 0) {
-        args.squares[agent * args.n_squares + blockIdx.x] = sum;
-        if (blockIdx.x == 0) {
-            args.snapshot[agent] = args.counters[agent];
-        }
+        squares[blockIdx.x] = sum;
     }
-}
-
-/* Called by thread 0 of each block with the same inputs, so all blocks decide alike; block 0 alone
- * writes what comes of it. */
-static __device__ struct dqn_adam_step decide(const struct apply_kernel_args &args, size_t agent,
-                                              double sum_squares) {
-    struct dqn_counters counters = args.snapshot[agent];
-    struct dqn_step_stats stats;
-    if (blockIdx.x == 0) {
-        stats = args.stats[agent];
-    } else {
-        memset(&stats, 0, sizeof stats);
+    if (!dqn_cuda_last_block(args.tickets + agent, gridDim.x)) {
+        return;
     }
-    const struct dqn_adam_step step =
-        dqn_adam_begin(&args.agents[agent], &counters, &stats, &args.batch_stats[agent],
-                       args.n_batches, sum_squares, args.max_nonfinite);
-    if (blockIdx.x == 0) {
+    sum = 0.0;
+    for (unsigned i = threadIdx.x; i < args.n_squares; i += blockDim.x) {
+        sum += __ldcg(&squares[i]);
+    }
+    sum = dqn_block_sum(sum, shared);
+    if (threadIdx.x == 0) {
+        /* copies, so that all reads are under way at once */
+        const struct dqn_agent settings = args.agents[agent];
+        const struct dqn_step_stats batch = args.batch_stats[agent];
+        struct dqn_counters counters = args.counters[agent];
+        struct dqn_step_stats stats = args.stats[agent];
+        const struct dqn_adam_step step = dqn_adam_begin(&settings, &counters, &stats, &batch,
+                                                         args.n_batches, sum, args.max_nonfinite);
+        args.steps[agent] = step;
+        args.ok[agent] = step.apply;
         args.counters[agent] = counters;
         args.stats[agent] = stats;
-        args.ok[agent] = step.apply;
     }
-    return step;
 }
 
 static __device__ __forceinline__ void move(const struct dqn_adam_step *step, float grad, float *m,
@@ -79,22 +78,11 @@ static __device__ __forceinline__ void move(const struct dqn_adam_step *step, fl
     *target = dqn_adam_target(step, *target, *param);
 }
 
-/* Grid: n4 / 256, K; block 256; 0.3 KB shared; 16-byte accesses. Bound by memory (9 floats moved a
- * parameter), for small networks by the latency of the decision. */
+/* Grid: n4 / 256, K; block 256; no shared memory; 16-byte accesses. Bound by memory (9 floats moved
+ * a parameter), for small networks by latency. */
 static __global__ void k_apply_update(struct apply_kernel_args args) {
-    __shared__ double shared[DQN_WARP];
-    __shared__ struct dqn_adam_step step_shared;
     const size_t agent = blockIdx.y;
-    double sum = 0.0;
-    for (unsigned i = threadIdx.x; i < args.n_squares; i += blockDim.x) {
-        sum += args.squares[agent * args.n_squares + i];
-    }
-    sum = dqn_block_sum(sum, shared);
-    if (threadIdx.x == 0) {
-        step_shared = decide(args, agent, sum);
-    }
-    __syncthreads();
-    const struct dqn_adam_step step = step_shared;
+    const struct dqn_adam_step step = args.steps[agent];
     if (!step.apply) {
         return;
     }
@@ -117,15 +105,17 @@ static __global__ void k_apply_update(struct apply_kernel_args args) {
 }
 
 enum dqn_status dqn_cuda_apply(struct dqn_queue *q, const struct dqn_apply_args *args) {
+    struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
     struct apply_kernel_args a;
     a.n4 = args->net->n_params / 4; /* layers are padded to four floats */
     a.n_batches = args->n_batches;
     a.max_nonfinite = args->max_nonfinite;
     a.agents = args->agents;
     a.counters = args->counters;
-    a.snapshot = (struct dqn_counters *)args->workspace;
-    a.squares = (double *)(a.snapshot + args->n_agents);
     a.n_squares = norm_blocks(args->net);
+    a.squares = (double *)args->workspace;
+    a.steps = (struct dqn_adam_step *)(a.squares + args->n_agents * a.n_squares);
+    a.tickets = queue->tickets;
     a.params = (float4 *)args->params;
     a.target = (float4 *)args->target;
     a.moment1 = (float4 *)args->moment1;
@@ -138,7 +128,9 @@ enum dqn_status dqn_cuda_apply(struct dqn_queue *q, const struct dqn_apply_args 
     k_apply_norm<<<dim3(a.n_squares, k), THREADS, 0, dqn_cuda_stream(q)>>>(a);
     DQN_LAUNCHED(k_apply_norm);
     const unsigned blocks = dqn_cuda_blocks(a.n4, THREADS, 4096);
-    k_apply_update<<<dim3(blocks, k), THREADS, 0, dqn_cuda_stream(q)>>>(a);
+    DQN_TRY(dqn_cuda_fork(queue, DQN_SIDE_PARAMS));
+    k_apply_update<<<dim3(blocks, k), THREADS, 0, queue->side[DQN_SIDE_PARAMS]>>>(a);
+    dqn_cuda_leave(queue, DQN_SIDE_PARAMS);
     DQN_LAUNCHED(k_apply_update);
     return DQN_OK;
 }

@@ -68,6 +68,7 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
     const size_t rows = args->n_agents * args->batch;
     const float *x = args->x;
     DQN_TRY(check_agents(args->n_agents));
+    DQN_TRY(dqn_cuda_need(q, DQN_SIDE_PARAMS));
     if (dqn_tile_serves(q, net)) {
         return dqn_tile_forward(q, args, 1);
     }
@@ -87,8 +88,9 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
 static enum dqn_status cuda_forward_many(struct dqn_queue *base,
                                          const struct dqn_forward_args *args, size_t n) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
-    const bool apart = args->net->layer[0].activation == DQN_RELU && n <= DQN_CUDA_SIDES;
+    const bool apart = args->net->layer[0].activation == DQN_RELU && n <= DQN_SIDE_WEIGHTS;
     DQN_TRY(check_agents(args->n_agents));
+    DQN_TRY(dqn_cuda_need(q, DQN_SIDE_PARAMS));
     if (n <= DQN_TILE_PASSES && dqn_tile_serves(q, args->net)) {
         return dqn_tile_forward(q, args, n);
     }
@@ -246,6 +248,7 @@ static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_ba
     float *partial = floats_at(args->workspace, space.parts);
     float *dz[DQN_MAX_LAYERS] = {NULL};
     DQN_TRY(check_agents(k));
+    (void)dqn_cuda_stream(base); /* joins what was left running: all sides are used here */
     for (size_t l = 0; l < net->n_layers; l++) {
         dz[l] = floats_at(args->workspace, space.dz[l]);
     }

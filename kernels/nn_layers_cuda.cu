@@ -63,29 +63,29 @@ enum dqn_status dqn_layer_slope(struct dqn_cuda_queue *q, enum dqn_activation ac
     return DQN_OK;
 }
 
-enum { SUM_COLUMNS = 32, SUM_LINES = 8 };
+enum { SUM_COLUMNS = 32, SUM_LINES = 32 };
 
-/* Column sums in a fixed order. Grid: ld / 32, groups; block 32 x 8; 1 KB shared. Line y adds up
- * rows y, y + 8, ...; then the 8 lines are joined. Bound by memory, for few rows by latency. */
+/* Column sums in a fixed order. Grid: ld / 32, groups; block 32 x 32; 4 KB shared. Line y adds up
+ * rows y, y + 32, ...; then warp y joins the lines of column y. Bound by memory, for few rows by
+ * latency. */
 static __global__ void k_column_sums(size_t rows, size_t ld, const float *__restrict__ d,
                                      float *__restrict__ out, size_t stride) {
-    __shared__ float line[SUM_LINES][SUM_COLUMNS];
+    __shared__ float line[SUM_LINES][SUM_COLUMNS + 1];
     const size_t group = blockIdx.y, column = (size_t)blockIdx.x * SUM_COLUMNS + threadIdx.x;
     float sum = 0.0f;
     if (column < ld) {
         const float *from = d + group * rows * ld + column;
-#pragma unroll 4
+#pragma unroll 8
         for (size_t row = threadIdx.y; row < rows; row += SUM_LINES) {
             sum += from[row * ld];
         }
     }
     line[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.y == 0 && column < ld) {
-        for (int i = 1; i < SUM_LINES; i++) {
-            sum += line[i][threadIdx.x];
-        }
-        out[group * stride + column] = sum;
+    sum = dqn_warp_sum(line[threadIdx.x][threadIdx.y]);
+    const size_t own = (size_t)blockIdx.x * SUM_COLUMNS + threadIdx.y;
+    if (threadIdx.x == 0 && own < ld) {
+        out[group * stride + own] = sum;
     }
 }
 

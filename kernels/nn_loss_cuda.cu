@@ -1,5 +1,5 @@
-/* TD errors, the derivative of the loss, and the statistics of a batch. Two kernels: rows to sums a
- * block, then each agent's blocks to its statistics, both in a fixed order. */
+/* TD errors, the derivative of the loss, and the statistics of a batch: rows to sums a block, then
+ * each agent's blocks to its statistics by the last of them, both in a fixed order. */
 #include "../src/shared/schedule.h"
 #include "../src/shared/td.h"
 #include "argmax_cuda.cuh"
@@ -43,11 +43,46 @@ static __device__ struct td_sums join_block(struct td_sums mine) {
     return sums;
 }
 
+/* An agent's statistics from the sums of its blocks, by one block. */
+static __device__ void report_batch(const struct dqn_td_args &args, size_t agent, size_t n_blocks,
+                                    const struct td_sums *from) {
+    struct td_sums sums = no_rows();
+    for (size_t i = threadIdx.x; i < n_blocks; i += blockDim.x) {
+        const double *part = (const double *)&from[i];
+        sums.loss += __ldcg(&part[0]);
+        sums.q_mean += __ldcg(&part[1]);
+        sums.q_max += __ldcg(&part[2]);
+        sums.td_abs += __ldcg(&part[3]);
+        sums.td_abs_max = fmax(sums.td_abs_max, __ldcg(&part[4]));
+        sums.weight_min = fmin(sums.weight_min, __ldcg(&part[5]));
+    }
+    sums = join_block(sums);
+    if (threadIdx.x != 0) {
+        return;
+    }
+    const double n = (double)args.batch;
+    struct dqn_step_stats stats;
+    if (args.accumulate) {
+        stats = args.batch_stats[agent];
+    } else {
+        memset(&stats, 0, sizeof stats);
+    }
+    stats.rows += n;
+    stats.loss += sums.loss / n;
+    stats.q_mean += sums.q_mean / n;
+    stats.q_max += sums.q_max / n;
+    stats.td_abs += sums.td_abs / n;
+    stats.weight_min += sums.weight_min;
+    stats.beta += dqn_schedule_beta(&args.agents[agent], args.counters[agent].updates);
+    stats.td_abs_max = fmax(stats.td_abs_max, sums.td_abs_max);
+    args.batch_stats[agent] = stats;
+}
+
 /* LANES lanes a row. Grid: rows / (256 / LANES) up to 512, agents; block 256; 0.8 KB shared. Bound
- * by latency: three short rows are read, one is written. */
+ * by latency: three short rows are read, one is written. The agent's last block reports. */
 template <int LANES>
 static __global__ void k_td_rows(struct dqn_td_args args, size_t first_agent,
-                                 struct td_sums *__restrict__ out) {
+                                 struct td_sums *__restrict__ out, unsigned *tickets) {
     const size_t agent = first_agent + blockIdx.y;
     const double delta = args.agents[agent].huber_delta;
     const size_t rows_a_block = blockDim.x / LANES, lane = threadIdx.x % LANES;
@@ -89,45 +124,13 @@ static __global__ void k_td_rows(struct dqn_td_args args, size_t first_agent,
         }
     }
     sums = join_block(sums);
+    struct td_sums *own = out + (size_t)blockIdx.y * gridDim.x;
     if (threadIdx.x == 0) {
-        out[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = sums;
+        own[blockIdx.x] = sums;
     }
-}
-
-/* Grid: agents; block 256; 0.8 KB shared. Bound by latency. */
-static __global__ void k_td_stats(struct dqn_td_args args, size_t first_agent, size_t n_blocks,
-                                  const struct td_sums *__restrict__ from) {
-    const size_t agent = first_agent + blockIdx.x;
-    struct td_sums sums = no_rows();
-    for (size_t i = threadIdx.x; i < n_blocks; i += blockDim.x) {
-        const struct td_sums part = from[blockIdx.x * n_blocks + i];
-        sums.loss += part.loss;
-        sums.q_mean += part.q_mean;
-        sums.q_max += part.q_max;
-        sums.td_abs += part.td_abs;
-        sums.td_abs_max = fmax(sums.td_abs_max, part.td_abs_max);
-        sums.weight_min = fmin(sums.weight_min, part.weight_min);
+    if (dqn_cuda_last_block(tickets + agent, gridDim.x)) {
+        report_batch(args, agent, gridDim.x, own);
     }
-    sums = join_block(sums);
-    if (threadIdx.x != 0) {
-        return;
-    }
-    const double n = (double)args.batch;
-    struct dqn_step_stats stats;
-    if (args.accumulate) {
-        stats = args.batch_stats[agent];
-    } else {
-        memset(&stats, 0, sizeof stats);
-    }
-    stats.rows += n;
-    stats.loss += sums.loss / n;
-    stats.q_mean += sums.q_mean / n;
-    stats.q_max += sums.q_max / n;
-    stats.td_abs += sums.td_abs / n;
-    stats.weight_min += sums.weight_min;
-    stats.beta += dqn_schedule_beta(&args.agents[agent], args.counters[agent].updates);
-    stats.td_abs_max = fmax(stats.td_abs_max, sums.td_abs_max);
-    args.batch_stats[agent] = stats;
 }
 
 /* Lanes a row: enough for its actions, so that small action sets leave no lane idle. */
@@ -136,19 +139,20 @@ static unsigned lanes_of(size_t actions) {
 }
 
 static void launch_rows(unsigned lanes, dim3 grid, cudaStream_t stream,
-                        const struct dqn_td_args *args, size_t first, struct td_sums *out) {
+                        const struct dqn_td_args *args, size_t first, struct td_sums *out,
+                        unsigned *tickets) {
     switch (lanes) {
     case 4:
-        k_td_rows<4><<<grid, THREADS, 0, stream>>>(*args, first, out);
+        k_td_rows<4><<<grid, THREADS, 0, stream>>>(*args, first, out, tickets);
         break;
     case 8:
-        k_td_rows<8><<<grid, THREADS, 0, stream>>>(*args, first, out);
+        k_td_rows<8><<<grid, THREADS, 0, stream>>>(*args, first, out, tickets);
         break;
     case 16:
-        k_td_rows<16><<<grid, THREADS, 0, stream>>>(*args, first, out);
+        k_td_rows<16><<<grid, THREADS, 0, stream>>>(*args, first, out, tickets);
         break;
     default:
-        k_td_rows<32><<<grid, THREADS, 0, stream>>>(*args, first, out);
+        k_td_rows<32><<<grid, THREADS, 0, stream>>>(*args, first, out, tickets);
         break;
     }
 }
@@ -161,13 +165,12 @@ enum dqn_status dqn_cuda_td(struct dqn_queue *base, const struct dqn_td_args *ar
     const unsigned blocks = dqn_cuda_blocks(args->batch, THREADS / lanes, MAX_BLOCKS);
     const size_t turn = DQN_CUDA_SCRATCH / SUMS_DOUBLES / blocks;
     struct td_sums *sums = (struct td_sums *)q->scratch;
+    const cudaStream_t stream = dqn_cuda_stream(base);
     for (size_t first = 0; first < args->n_agents; first += turn) {
         const size_t left = args->n_agents - first;
         const unsigned n = (unsigned)(left < turn ? left : turn);
-        launch_rows(lanes, dim3(blocks, n), q->stream, args, first, sums);
+        launch_rows(lanes, dim3(blocks, n), stream, args, first, sums, q->tickets);
         DQN_LAUNCHED(k_td_rows);
-        k_td_stats<<<n, THREADS, 0, q->stream>>>(*args, first, blocks, sums);
-        DQN_LAUNCHED(k_td_stats);
     }
     return DQN_OK;
 }

@@ -19,12 +19,16 @@ static void cuda_queue_destroy(struct dqn_queue *base) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     (void)cudaSetDevice(q->device->index);
     if (q->stream != NULL) {
-        (void)cudaStreamSynchronize(q->stream); /* nothing may still use what is freed below */
+        (void)cudaStreamSynchronize(
+            dqn_cuda_stream(base)); /* nothing may still use what is freed */
     }
     dqn_cudnn_destroy(q->cudnn);
     dqn_plans_destroy(q->plans);
     if (q->scratch != NULL) {
         (void)cudaFree(q->scratch);
+    }
+    if (q->tickets != NULL) {
+        (void)cudaFree(q->tickets);
     }
     if (q->forked != NULL) {
         (void)cudaEventDestroy(q->forked);
@@ -54,6 +58,8 @@ static enum dqn_status fill_queue(struct dqn_cuda_queue *q) {
     DQN_CUDA(cudaEventCreateWithFlags(&q->forked, cudaEventDisableTiming));
     DQN_CUDA(cudaEventCreateWithFlags(&q->joined, cudaEventDisableTiming));
     DQN_CUDA(cudaMalloc((void **)&q->scratch, DQN_CUDA_SCRATCH * sizeof(double)));
+    DQN_CUDA(cudaMalloc((void **)&q->tickets, DQN_MAX_AGENTS_GRID * sizeof *q->tickets));
+    DQN_CUDA(cudaMemsetAsync(q->tickets, 0, DQN_MAX_AGENTS_GRID * sizeof *q->tickets, q->stream));
     return dqn_plans_create(&q->plans, q->device->precision);
 }
 

@@ -61,8 +61,8 @@ static __global__ void k_gather_rows(struct dqn_gather_args a) {
 }
 
 static enum dqn_status gather(struct dqn_queue *q, const struct dqn_gather_args *args) {
-    k_gather_rows<<<row_grid(args->batch, args->n_agents), ROW_THREADS, 0, dqn_cuda_stream(q)>>>(
-        *args);
+    k_gather_rows<<<row_grid(args->batch, args->n_agents), ROW_THREADS, 0,
+                    dqn_cuda_replay_stream(q)>>>(*args);
     DQN_LAUNCHED(k_gather_rows);
     return DQN_OK;
 }

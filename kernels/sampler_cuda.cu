@@ -3,7 +3,7 @@
  * of threads. */
 #include "sampler_cuda.cuh"
 
-enum { SAMPLER_THREADS = 256, UPDATE_THREADS = 1024, UPDATED_BY_ONE_BLOCK = 4096 };
+enum { SAMPLER_THREADS = 128, UPDATE_THREADS = 1024 };
 
 static bool has_tree(const struct dqn_sampler *s) {
     return s->spec.kind == DQN_REPLAY_PROPORTIONAL && s->spec.sums == DQN_SUMS_TREE;
@@ -119,8 +119,11 @@ enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_a
     const size_t n = s->spec.batch;
     const dim3 grid((unsigned)((n + SAMPLER_THREADS - 1) / SAMPLER_THREADS),
                     (unsigned)s->spec.n_agents);
-    k_weigh_rows<<<grid, SAMPLER_THREADS, 0, dqn_cuda_stream(q)>>>(
+    struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
+    DQN_TRY(dqn_cuda_fork(queue, DQN_SIDE_WEIGHTS));
+    k_weigh_rows<<<grid, SAMPLER_THREADS, 0, queue->side[DQN_SIDE_WEIGHTS]>>>(
         *args, n, (const uint64_t *)s->mass->data, (const uint64_t *)s->smallest->data);
+    dqn_cuda_leave(queue, DQN_SIDE_WEIGHTS);
     DQN_LAUNCHED(k_weigh_rows);
     return DQN_OK;
 }
@@ -132,7 +135,7 @@ enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_a
  *  1. every row's priority becomes 0; the one thread that takes a row's old value out owns it;
  *  2. the new values come in by maximum: bits of positive floats are in the order of their values;
  *  3. the owner adds the difference of the leaves to the sums above, modulo 2^64. */
-enum { TAKE_OLD = 1, PUT_NEW = 2, ADD_DIFFERENCE = 4, WHOLE_UPDATE = 7 };
+enum { TAKE_OLD, PUT_NEW, ADD_DIFFERENCE };
 
 struct update_state {
     struct dqn_tree_shape shape;
@@ -141,102 +144,138 @@ struct update_state {
     size_t capacity;
 };
 
-static __device__ void take_old(const struct dqn_priority_args *a, const struct update_state *state,
-                                size_t k) {
-    uint32_t *column = (uint32_t *)a->priorities + k * state->capacity;
-    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
-        const size_t at = k * a->batch + b;
-        state->replaced[at] = atomicExch(&column[a->index[at]], 0u);
+/* The new priority of a row, counted in what the warp reports. */
+struct seen {
+    uint32_t n_nan, n_inf, largest; /* bits of the largest finite one */
+};
+
+static __device__ __forceinline__ uint32_t new_priority(const struct dqn_agent *agent, float td,
+                                                        struct seen *seen) {
+    const struct dqn_priority priority = dqn_priority_of_td(agent, td);
+    const uint32_t bits = dqn_float_bits(priority.value);
+    seen->n_nan += priority.kind == DQN_PRIORITY_NAN;
+    seen->n_inf += priority.kind == DQN_PRIORITY_INF;
+    if (priority.kind == DQN_PRIORITY_FINITE && bits > seen->largest) {
+        seen->largest = bits;
     }
+    return bits;
 }
 
-static __device__ void put_new(const struct dqn_priority_args *a, const struct update_state *state,
-                               size_t k) {
-    uint32_t *column = (uint32_t *)a->priorities + k * state->capacity;
-    uint32_t n_nan = 0, n_inf = 0, seen = 0;
-    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
-        const size_t at = k * a->batch + b;
-        const struct dqn_priority priority = dqn_priority_of_td(&a->agents[k], a->td[at]);
-        const uint32_t bits = dqn_float_bits(priority.value);
-        n_nan += priority.kind == DQN_PRIORITY_NAN;
-        n_inf += priority.kind == DQN_PRIORITY_INF;
-        seen = priority.kind == DQN_PRIORITY_FINITE && bits > seen ? bits : seen;
-        atomicMax(&column[a->index[at]], bits);
-    }
-    n_nan = dqn_warp_sum(n_nan);
-    n_inf = dqn_warp_sum(n_inf);
-    seen = dqn_warp_max(seen);
+/* By whole warps. */
+static __device__ __forceinline__ void report_seen(const struct dqn_priority_args *a, size_t k,
+                                                   struct seen seen) {
+    seen.n_nan = dqn_warp_sum(seen.n_nan);
+    seen.n_inf = dqn_warp_sum(seen.n_inf);
+    seen.largest = dqn_warp_max(seen.largest);
     if (threadIdx.x % DQN_WARP != 0) {
         return;
     }
-    if (n_nan > 0) {
-        atomicAdd((unsigned long long *)&a->counters[k].priority_nan, (unsigned long long)n_nan);
+    if (seen.n_nan > 0) {
+        atomicAdd((unsigned long long *)&a->counters[k].priority_nan,
+                  (unsigned long long)seen.n_nan);
     }
-    if (n_inf > 0) {
-        atomicAdd((unsigned long long *)&a->counters[k].priority_inf, (unsigned long long)n_inf);
+    if (seen.n_inf > 0) {
+        atomicAdd((unsigned long long *)&a->counters[k].priority_inf,
+                  (unsigned long long)seen.n_inf);
     }
-    if (seen > 0) {
-        atomicMax((uint32_t *)&a->priority_seen[k], seen);
+    if (seen.largest > 0) {
+        atomicMax((uint32_t *)&a->priority_seen[k], seen.largest);
     }
 }
 
-static __device__ void add_difference(const struct dqn_priority_args *a,
-                                      const struct update_state *state, size_t k) {
-    const float *column = a->priorities + k * state->capacity;
+/* To the sums above `row`, by the one thread that took its old priority out. */
+static __device__ __forceinline__ void add_difference(const struct update_state *state, size_t k,
+                                                      size_t row, uint32_t old, float priority) {
     uint64_t *own = state->sums + k * state->shape.stride;
-    for (size_t b = dqn_grid_first(); b < a->batch; b += dqn_grid_stride()) {
-        const size_t at = k * a->batch + b;
-        const uint32_t old = state->replaced[at];
-        if (old == 0) {
-            continue;
-        }
-        size_t node = (size_t)a->index[at];
-        const uint64_t leaf = dqn_cuda_leaf(__ldcg(&column[node]));
-        const uint64_t difference = leaf - dqn_cuda_leaf(dqn_float_from_bits(old));
-        for (int level = 0; level < state->shape.n_levels && difference != 0; level++) {
-            node /= DQN_TREE_FAN;
-            atomicAdd((unsigned long long *)&own[state->shape.first[level] + node],
-                      (unsigned long long)difference);
-        }
+    const uint64_t difference = dqn_cuda_leaf(priority) - dqn_cuda_leaf(dqn_float_from_bits(old));
+    if (old == 0 || difference == 0) {
+        return;
+    }
+    for (int level = 0; level < state->shape.n_levels; level++) {
+        row /= DQN_TREE_FAN;
+        atomicAdd((unsigned long long *)&own[state->shape.first[level] + row],
+                  (unsigned long long)difference);
     }
 }
 
-/* Grid: 1 x agents for all three parts, B / 1024 x agents for a single one; block up to 1024, of
- * whole warps; no shared memory. Bound by the latency of scattered atomics. */
-template <int PARTS>
+/* All three parts, a thread a row. Grid: 1 x agents; block: the batch in whole warps, up to 1024;
+ * no shared memory. Bound by the latency of scattered atomics; the new priorities are computed
+ * while the old ones are on their way. */
 static __global__ void k_update_rows(struct dqn_priority_args a, struct update_state state) {
-    const size_t k = blockIdx.y;
+    const size_t k = blockIdx.y, b = threadIdx.x, at = k * a.batch + (b < a.batch ? b : 0);
+    const bool active = b < a.batch;
+    const size_t row = (size_t)a.index[at];
+    const float td = a.td[at];
+    uint32_t *cell = (uint32_t *)a.priorities + k * state.capacity + row;
+    struct seen seen = {0, 0, 0};
+    uint32_t old = 0, fresh = 0;
     if (a.ok[k] == 0 || a.ring->size == 0) {
         return;
     }
-    if (PARTS & TAKE_OLD) {
-        take_old(&a, &state, k);
+    if (active) {
+        old = atomicExch(cell, 0u);
+        fresh = new_priority(&a.agents[k], td, &seen);
     }
-    if (PARTS == WHOLE_UPDATE) {
-        __syncthreads();
+    __syncthreads();
+    if (active) {
+        atomicMax(cell, fresh);
     }
-    if (PARTS & PUT_NEW) {
-        put_new(&a, &state, k);
-    }
-    if (PARTS == WHOLE_UPDATE) {
-        __syncthreads();
-    }
-    if ((PARTS & ADD_DIFFERENCE) && state.shape.n_levels > 0) {
-        add_difference(&a, &state, k);
+    report_seen(&a, k, seen);
+    __syncthreads();
+    if (active && state.shape.n_levels > 0) {
+        add_difference(&state, k, row, old, __ldcg((const float *)cell));
     }
 }
 
-template <int PARTS>
+/* One part of a large batch. Grid: B / 256 x agents; block 256; no shared memory. Bound by the
+ * latency of scattered atomics. */
+template <int PART>
+static __global__ void k_update_part(struct dqn_priority_args a, struct update_state state) {
+    const size_t k = blockIdx.y;
+    uint32_t *column = (uint32_t *)a.priorities + k * state.capacity;
+    struct seen seen = {0, 0, 0};
+    if (a.ok[k] == 0 || a.ring->size == 0) {
+        return;
+    }
+    for (size_t b = dqn_grid_first(); b < a.batch; b += dqn_grid_stride()) {
+        const size_t at = k * a.batch + b, row = (size_t)a.index[at];
+        if (PART == TAKE_OLD) {
+            state.replaced[at] = atomicExch(&column[row], 0u);
+        } else if (PART == PUT_NEW) {
+            atomicMax(&column[row], new_priority(&a.agents[k], a.td[at], &seen));
+        } else {
+            add_difference(&state, k, row, state.replaced[at],
+                           a.priorities[k * state.capacity + row]);
+        }
+    }
+    if (PART == PUT_NEW) {
+        report_seen(&a, k, seen);
+    }
+}
+
+template <int PART>
+static enum dqn_status launch_part(struct dqn_queue *q, const struct dqn_priority_args *args,
+                                   const struct update_state *state) {
+    enum { PART_THREADS = 256 };
+    const dim3 grid(dqn_cuda_blocks(args->batch, PART_THREADS),
+                    (unsigned)args->sampler->spec.n_agents);
+    k_update_part<PART><<<grid, PART_THREADS, 0, dqn_cuda_replay_stream(q)>>>(*args, *state);
+    DQN_LAUNCHED(k_update_part);
+    return DQN_OK;
+}
+
 static enum dqn_status launch_update(struct dqn_queue *q, const struct dqn_priority_args *args,
                                      const struct update_state *state) {
-    const size_t warps = (args->batch + DQN_WARP - 1) / DQN_WARP * DQN_WARP;
-    const unsigned limit = UPDATE_THREADS, threads = warps < limit ? (unsigned)warps : limit;
-    const unsigned blocks =
-        PARTS == WHOLE_UPDATE ? 1 : dqn_cuda_blocks(args->batch, UPDATE_THREADS);
-    const dim3 grid(blocks, (unsigned)args->sampler->spec.n_agents);
-    k_update_rows<PARTS><<<grid, threads, 0, dqn_cuda_stream(q)>>>(*args, *state);
-    DQN_LAUNCHED(k_update_rows);
-    return DQN_OK;
+    if (args->batch <= UPDATE_THREADS) {
+        const dim3 grid(1, (unsigned)args->sampler->spec.n_agents);
+        const unsigned threads = (unsigned)((args->batch + DQN_WARP - 1) / DQN_WARP * DQN_WARP);
+        k_update_rows<<<grid, threads, 0, dqn_cuda_replay_stream(q)>>>(*args, *state);
+        DQN_LAUNCHED(k_update_rows);
+        return DQN_OK;
+    }
+    DQN_TRY(launch_part<TAKE_OLD>(q, args, state));
+    DQN_TRY(launch_part<PUT_NEW>(q, args, state));
+    return state->shape.n_levels > 0 ? launch_part<ADD_DIFFERENCE>(q, args, state) : DQN_OK;
 }
 
 static enum dqn_status update(struct dqn_queue *q, const struct dqn_priority_args *args) {
@@ -253,12 +292,7 @@ static enum dqn_status update(struct dqn_queue *q, const struct dqn_priority_arg
     state.sums = has_tree(s) ? (uint64_t *)s->sums->data : NULL;
     state.replaced = (uint32_t *)s->replaced->data;
     state.capacity = s->spec.capacity;
-    if (args->batch <= UPDATED_BY_ONE_BLOCK) {
-        return launch_update<WHOLE_UPDATE>(q, args, &state);
-    }
-    DQN_TRY(launch_update<TAKE_OLD>(q, args, &state));
-    DQN_TRY(launch_update<PUT_NEW>(q, args, &state));
-    return launch_update<ADD_DIFFERENCE>(q, args, &state);
+    return launch_update(q, args, &state);
 }
 
 /* ---- new rows ---- */

@@ -62,7 +62,7 @@ enum dqn_status dqn_cuda_rank_rebuild(struct dqn_queue *q, const struct dqn_rebu
 
 /* sampler_cuda.cu: smallest[k] = the smallest leaf of all filled rows. */
 enum dqn_status dqn_cuda_find_minimum(struct dqn_queue *q, const struct dqn_draw_args *args);
-/* Weights of large batches, by the masses and the smallest mass of each agent. */
+/* Weights by the masses and the smallest mass of each agent; left running on a side. */
 enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_args *args);
 
 /* ---- device parts ---- */
@@ -70,23 +70,6 @@ enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_a
 /* A row's leaf: unfilled rows, whose priority is 0, have none. */
 static __device__ __forceinline__ uint64_t dqn_cuda_leaf(float priority) {
     return priority > 0.0f ? (uint64_t)dqn_priority_leaf(priority) : 0;
-}
-
-/* True in every thread of the block that is the last of n_blocks to call it; then what the other
- * blocks wrote before their calls can be read by __ldcg. The ticket starts and ends as 0. */
-static __device__ __forceinline__ bool dqn_cuda_last_block(unsigned *ticket, unsigned n_blocks) {
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(ticket, 1u) == n_blocks - 1;
-        if (last) {
-            *ticket = 0;
-        }
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
 }
 
 /* The first i in [0, n) with prefix[i] > place, which is below prefix[n - 1]. */
@@ -109,7 +92,6 @@ struct dqn_draw_plan {
     size_t batch;
     int stratified;
     int minimum_known; /* smallest[] is filled already; else it is the batch's */
-    int weigh;         /* the last block weighs; else dqn_cuda_weigh_rows does */
     uint64_t *mass;
     uint64_t *smallest;
     unsigned *tickets;
@@ -121,8 +103,8 @@ static __device__ __forceinline__ float dqn_cuda_weight(uint64_t smallest, uint6
     return mass > 0 ? dqn_importance_weight(smallest, mass, beta) : 0.0f;
 }
 
-/* The last block of an agent to come here finds the batch's smallest mass, weighs the rows, and
- * advances the draw counter, which all rows have read by then. */
+/* The last block of an agent to come here finds the batch's smallest mass and advances the draw
+ * counter, which all rows have read by then. */
 static __device__ __forceinline__ void dqn_cuda_finish_draw(const struct dqn_draw_args *a,
                                                             const struct dqn_draw_plan *plan) {
     __shared__ uint64_t warps[DQN_DRAW_THREADS / DQN_WARP];
@@ -146,12 +128,6 @@ static __device__ __forceinline__ void dqn_cuda_finish_draw(const struct dqn_dra
             smallest = warps[w] < smallest ? warps[w] : smallest;
         }
     }
-    if (plan->weigh) {
-        const double beta = dqn_schedule_beta(&a->agents[k], a->counters[k].updates);
-        for (size_t b = threadIdx.x; b < n; b += blockDim.x) {
-            a->weight[k * n + b] = dqn_cuda_weight(smallest, __ldcg(&mass[b]), beta);
-        }
-    }
     if (threadIdx.x == 0) {
         plan->smallest[k] = smallest;
         a->counters[k].draws++;
@@ -163,7 +139,7 @@ static __device__ __forceinline__ void dqn_cuda_finish_draw(const struct dqn_dra
  *   total(a, k)                   the mass of all rows of agent k
  *   row(a, k, place, &mass)       the row whose stretch holds place, and the stretch's length
  * Grid: B * LANES / 256 x agents; block 256; shared: a few words. Bound by the latency of the
- * dependent reads of a search; the last block's weights by arithmetic. */
+ * dependent reads of a search. */
 template <typename Find>
 static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan plan, Find find) {
     const size_t k = blockIdx.y, b = dqn_grid_first() / Find::LANES;
@@ -183,26 +159,26 @@ static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan 
     dqn_cuda_finish_draw(&a, &plan);
 }
 
-/* Launches k_draw_rows and, for large batches, the weights. */
+/* Launches k_draw_rows, and the weights beside what comes next. */
 template <typename Find>
 static enum dqn_status dqn_cuda_launch_draw(struct dqn_queue *q, const struct dqn_draw_args *args,
                                             Find find, bool minimum_known) {
-    enum { WEIGHED_BY_ONE_BLOCK = 2048 };
     const struct dqn_sampler *s = args->sampler;
     struct dqn_draw_plan plan;
     plan.batch = s->spec.batch;
     plan.stratified = s->spec.stratified;
     plan.minimum_known = minimum_known;
-    plan.weigh = plan.batch <= WEIGHED_BY_ONE_BLOCK;
     plan.mass = (uint64_t *)s->mass->data;
     plan.smallest = (uint64_t *)s->smallest->data;
     plan.tickets = (unsigned *)s->tickets->data;
     const size_t threads = plan.batch * Find::LANES;
     const dim3 grid((unsigned)((threads + DQN_DRAW_THREADS - 1) / DQN_DRAW_THREADS),
                     (unsigned)s->spec.n_agents);
-    k_draw_rows<<<grid, DQN_DRAW_THREADS, 0, dqn_cuda_stream(q)>>>(*args, plan, find);
+    /* the weights of the draw before read what this one writes */
+    DQN_TRY(dqn_cuda_need(dqn_cuda_queue_of(q), DQN_SIDE_WEIGHTS));
+    k_draw_rows<<<grid, DQN_DRAW_THREADS, 0, dqn_cuda_replay_stream(q)>>>(*args, plan, find);
     DQN_LAUNCHED(k_draw_rows);
-    return plan.weigh ? DQN_OK : dqn_cuda_weigh_rows(q, args);
+    return dqn_cuda_weigh_rows(q, args);
 }
 
 #endif
