@@ -1,5 +1,5 @@
 /* The replay's ring on the GPU: rows in, batches out. */
-#include "cuda_common.cuh"
+#include "replay_cuda.cuh"
 
 enum { ROW_THREADS = 128, ROWS_A_BLOCK = ROW_THREADS / DQN_WARP };
 
@@ -17,10 +17,8 @@ static __global__ void k_insert_rows(struct dqn_insert_args a) {
     }
     const size_t from = k * a.count + row;
     const size_t to = k * a.capacity + (a.ring->cursor + row) % a.capacity;
-    for (size_t i = thread; i < a.obs; i += DQN_WARP) {
-        a.rows.states[to * a.obs + i] = a.row_state[from * a.obs + i];
-        a.rows.next_states[to * a.obs + i] = a.row_next[from * a.obs + i];
-    }
+    dqn_cuda_copy_rows(a.rows.states + to * a.obs, a.row_state + from * a.obs,
+                       a.rows.next_states + to * a.obs, a.row_next + from * a.obs, a.obs, a.obs);
     if (thread == 0) {
         a.rows.actions[to] = a.row_action[from];
         a.rows.rewards[to] = a.row_reward[from];
@@ -40,23 +38,9 @@ static enum dqn_status insert(struct dqn_queue *q, const struct dqn_insert_args 
 /* Grid: batch / 4 x agents; block: 128 = 4 rows of a warp each; no shared memory. Bound by the
  * latency of random rows of 204 bytes and more. */
 static __global__ void k_gather_rows(struct dqn_gather_args a) {
-    const unsigned thread = threadIdx.x % DQN_WARP;
     const size_t row = dqn_grid_first() / DQN_WARP, k = blockIdx.y;
-    if (row >= a.batch) {
-        return;
-    }
-    const size_t to = k * a.batch + row;
-    const size_t from = k * a.capacity + (size_t)a.index[to];
-    for (size_t i = thread; i < a.obs_ld; i += DQN_WARP) {
-        const bool inside = i < a.obs;
-        a.state[to * a.obs_ld + i] = inside ? a.rows.states[from * a.obs + i] : 0.0f;
-        a.next[to * a.obs_ld + i] = inside ? a.rows.next_states[from * a.obs + i] : 0.0f;
-    }
-    if (thread == 0) {
-        a.action[to] = a.rows.actions[from];
-        a.reward[to] = a.rows.rewards[from];
-        a.discount[to] = a.rows.discounts[from];
-        a.done[to] = a.rows.dones[from];
+    if (row < a.batch) {
+        dqn_cuda_gather_row(&a, k, row, (size_t)a.index[k * a.batch + row]);
     }
 }
 

@@ -75,7 +75,14 @@ static enum dqn_status draw(struct dqn_queue *q, const struct dqn_draw_args *arg
     if (args->sampler->spec.kind == DQN_REPLAY_RANK) {
         return dqn_cuda_rank_draw(q, args);
     }
-    return has_tree(args->sampler) ? dqn_cuda_tree_draw(q, args) : dqn_cuda_scan_draw(q, args);
+    return has_tree(args->sampler) ? dqn_cuda_tree_draw(q, args, NULL)
+                                   : dqn_cuda_scan_draw(q, args);
+}
+
+static enum dqn_status draw_gather(struct dqn_queue *q, const struct dqn_draw_args *args,
+                                   const struct dqn_gather_args *gather, bool *gathered) {
+    *gathered = has_tree(args->sampler);
+    return *gathered ? dqn_cuda_tree_draw(q, args, gather) : draw(q, args);
 }
 
 /* Grid: N / 256 up to 2048, x agents; block 256; no shared memory. Bound by memory. */
@@ -323,5 +330,5 @@ static enum dqn_status rebuild(struct dqn_queue *q, const struct dqn_rebuild_arg
     return has_tree(args->sampler) ? dqn_cuda_tree_rebuild(q, args) : DQN_OK;
 }
 
-extern "C" const struct dqn_sampler_ops dqn_cuda_sampler_ops = {create, destroy,  prepare, draw,
-                                                                update, inserted, rebuild};
+extern "C" const struct dqn_sampler_ops dqn_cuda_sampler_ops = {
+    create, destroy, prepare, draw, update, inserted, rebuild, draw_gather};

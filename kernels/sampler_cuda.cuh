@@ -2,7 +2,7 @@
 #ifndef DQN_KERNELS_SAMPLER_CUDA_CUH
 #define DQN_KERNELS_SAMPLER_CUDA_CUH
 
-#include "cuda_common.cuh"
+#include "replay_cuda.cuh"
 
 #include "../src/arena.h"
 #include "../src/config.h"
@@ -46,7 +46,9 @@ struct dqn_sampler {
 
 /* sampler_tree_cuda.cu */
 enum dqn_status dqn_cuda_tree_add(struct dqn_sampler *s, struct dqn_arena *arena);
-enum dqn_status dqn_cuda_tree_draw(struct dqn_queue *q, const struct dqn_draw_args *args);
+/* gather NULL: draws only. */
+enum dqn_status dqn_cuda_tree_draw(struct dqn_queue *q, const struct dqn_draw_args *args,
+                                   const struct dqn_gather_args *gather);
 enum dqn_status dqn_cuda_tree_inserted(struct dqn_queue *q, const struct dqn_inserted_args *args);
 enum dqn_status dqn_cuda_tree_rebuild(struct dqn_queue *q, const struct dqn_rebuild_args *args);
 
@@ -134,14 +136,15 @@ static __device__ __forceinline__ void dqn_cuda_finish_draw(const struct dqn_dra
     }
 }
 
-/* Draws a batch. `Find` differs between the samplers:
+/* Draws a batch, and gathers it where a warp serves a row. `Find` differs between the samplers:
  *   LANES                         neighbouring threads that serve a row, 1 or a warp
  *   total(a, k)                   the mass of all rows of agent k
  *   row(a, k, place, &mass)       the row whose stretch holds place, and the stretch's length
  * Grid: B * LANES / 256 x agents; block 256; shared: a few words. Bound by the latency of the
  * dependent reads of a search. */
-template <typename Find>
-static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan plan, Find find) {
+template <typename Find, bool GATHERS>
+static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan plan, Find find,
+                                   struct dqn_gather_args gather) {
     const size_t k = blockIdx.y, b = dqn_grid_first() / Find::LANES;
     if (b < plan.batch) {
         const size_t at = k * plan.batch + b;
@@ -155,6 +158,9 @@ static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan 
             a.index[at] = (int64_t)row;
             plan.mass[at] = mass;
         }
+        if (GATHERS) {
+            dqn_cuda_gather_row(&gather, k, b, row);
+        }
     }
     dqn_cuda_finish_draw(&a, &plan);
 }
@@ -162,7 +168,8 @@ static __global__ void k_draw_rows(struct dqn_draw_args a, struct dqn_draw_plan 
 /* Launches k_draw_rows, and the weights beside what comes next. */
 template <typename Find>
 static enum dqn_status dqn_cuda_launch_draw(struct dqn_queue *q, const struct dqn_draw_args *args,
-                                            Find find, bool minimum_known) {
+                                            Find find, bool minimum_known,
+                                            const struct dqn_gather_args *gather = NULL) {
     const struct dqn_sampler *s = args->sampler;
     struct dqn_draw_plan plan;
     plan.batch = s->spec.batch;
@@ -176,7 +183,16 @@ static enum dqn_status dqn_cuda_launch_draw(struct dqn_queue *q, const struct dq
                     (unsigned)s->spec.n_agents);
     /* the weights of the draw before read what this one writes */
     DQN_TRY(dqn_cuda_need(dqn_cuda_queue_of(q), DQN_SIDE_WEIGHTS));
-    k_draw_rows<<<grid, DQN_DRAW_THREADS, 0, dqn_cuda_replay_stream(q)>>>(*args, plan, find);
+    constexpr bool whole_warps = (int)Find::LANES == (int)DQN_WARP;
+    struct dqn_gather_args none;
+    memset(&none, 0, sizeof none);
+    if (whole_warps && gather != NULL) {
+        k_draw_rows<Find, whole_warps>
+            <<<grid, DQN_DRAW_THREADS, 0, dqn_cuda_replay_stream(q)>>>(*args, plan, find, *gather);
+    } else {
+        k_draw_rows<Find, false>
+            <<<grid, DQN_DRAW_THREADS, 0, dqn_cuda_replay_stream(q)>>>(*args, plan, find, none);
+    }
     DQN_LAUNCHED(k_draw_rows);
     return dqn_cuda_weigh_rows(q, args);
 }

@@ -66,7 +66,8 @@ struct tree_find {
     }
 };
 
-enum dqn_status dqn_cuda_tree_draw(struct dqn_queue *q, const struct dqn_draw_args *args) {
+enum dqn_status dqn_cuda_tree_draw(struct dqn_queue *q, const struct dqn_draw_args *args,
+                                   const struct dqn_gather_args *gather) {
     const struct dqn_sampler *s = args->sampler;
     const bool whole = s->spec.weight_norm == DQN_WEIGHT_NORM_BUFFER;
     if (whole) {
@@ -76,7 +77,7 @@ enum dqn_status dqn_cuda_tree_draw(struct dqn_queue *q, const struct dqn_draw_ar
     find.shape = s->shape;
     find.sums = (const uint64_t *)s->sums->data;
     find.capacity = s->spec.capacity;
-    return dqn_cuda_launch_draw(q, args, find, whole);
+    return dqn_cuda_launch_draw(q, args, find, whole, gather);
 }
 
 /* ---- new rows ---- */

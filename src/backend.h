@@ -364,6 +364,10 @@ struct dqn_sampler_ops {
     /* Rebuilds the sums from the priorities, after a load. What cannot be derived (the order of a
      * rank sampler with rank_interval > 1) is in saved buffers and stays. */
     enum dqn_status (*rebuild)(struct dqn_queue *q, const struct dqn_rebuild_args *args);
+    /* NULL, or a draw that may gather the rows in the same go; *gathered says whether it did. The
+     * results are those of draw, then gather with gather.index = draw.index. */
+    enum dqn_status (*draw_gather)(struct dqn_queue *q, const struct dqn_draw_args *draw,
+                                   const struct dqn_gather_args *gather, bool *gathered);
 };
 
 /* ---- the registry --------------------------------------------------------------------------- */

@@ -249,10 +249,6 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
                                        .priorities = r->priorities->data,
                                        .index = batch->index,
                                        .weight = batch->weight};
-    if (!r->drawn) {
-        DQN_TRY(backend->sampler->draw(home, &draw));
-        r->drawn = true;
-    }
     const struct dqn_gather_args gather = {.n_agents = r->o.n_agents,
                                            .capacity = (size_t)r->config.capacity,
                                            .obs = r->o.obs,
@@ -266,7 +262,16 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
                                            .reward = batch->reward,
                                            .discount = batch->discount,
                                            .done = batch->done};
-    DQN_TRY(backend->replay->gather(home, &gather));
+    bool gathered = false;
+    if (!r->drawn && backend->sampler->draw_gather != NULL) {
+        DQN_TRY(backend->sampler->draw_gather(home, &draw, &gather, &gathered));
+    } else if (!r->drawn) {
+        DQN_TRY(backend->sampler->draw(home, &draw));
+    }
+    r->drawn = true;
+    if (!gathered) {
+        DQN_TRY(backend->replay->gather(home, &gather));
+    }
     r->drawn = false;
     return r->staging != NULL ? dqn_staging_give_batch(r->staging, q, slot, batch) : DQN_OK;
 }

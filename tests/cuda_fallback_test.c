@@ -214,10 +214,10 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
         size_t kind;
         bool exact;
     } cases[] = {
-        {"k_insert_rows", 0, true}, {"k_gather_rows", 0, true}, {"k_move_ring", 0, true},
-        {"k_draw_rows", 0, false},  {"k_insert_rows", 1, true}, {"k_take_rows", 1, true},
-        {"k_gather_rows", 1, true}, {"k_update_rows", 1, true}, {"k_draw_rows", 1, false},
-        {"k_insert_rows", 2, true}, {"k_fill_keys", 2, false},  {"k_update_rows", 2, false},
+        {"k_insert_rows", 0, true}, {"k_gather_rows", 0, true},  {"k_move_ring", 0, true},
+        {"k_draw_rows", 0, false},  {"k_insert_rows", 1, true},  {"k_take_rows", 1, true},
+        {"k_update_rows", 1, true}, {"k_draw_rows", 1, false},   {"k_insert_rows", 2, true},
+        {"k_fill_keys", 2, false},  {"k_update_rows", 2, false},
     };
     const char *references[DQN_COUNT_OF(kinds)];
     for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {

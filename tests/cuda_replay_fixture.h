@@ -189,6 +189,34 @@ static inline enum dqn_status store_draw(const struct store *s, struct dqn_queue
     return s->side->backend->sampler->draw(q, &args);
 }
 
+/* Draws a batch and gathers it, in one go where the side offers that. `batch` has the outputs. */
+static inline enum dqn_status store_draw_gather(const struct store *s, struct dqn_queue *q,
+                                                struct dqn_gather_args batch) {
+    const struct dqn_sampler_ops *ops = s->side->backend->sampler;
+    const struct dqn_draw_args draw = {.sampler = s->sampler,
+                                       .agents = s->agents->data,
+                                       .counters = s->counters->data,
+                                       .ring = s->ring->data,
+                                       .priorities = s->priorities->data,
+                                       .index = s->index->data,
+                                       .weight = s->weight->data};
+    bool gathered = false;
+    batch.n_agents = s->spec.n_agents;
+    batch.capacity = s->spec.capacity;
+    batch.batch = s->spec.batch;
+    batch.obs = s->obs;
+    batch.rows = (struct dqn_rows){.states = s->states->data,
+                                   .next_states = s->next_states->data,
+                                   .actions = s->actions->data,
+                                   .rewards = s->rewards->data,
+                                   .discounts = s->discounts->data,
+                                   .dones = s->dones->data};
+    batch.index = s->index->data;
+    DQN_TRY(ops->draw_gather != NULL ? ops->draw_gather(q, &draw, &batch, &gathered)
+                                     : ops->draw(q, &draw));
+    return gathered ? DQN_OK : s->side->backend->replay->gather(q, &batch);
+}
+
 static inline enum dqn_status store_update(const struct store *s, struct dqn_queue *q) {
     const struct dqn_priority_args args = {.sampler = s->sampler,
                                            .batch = s->spec.batch,

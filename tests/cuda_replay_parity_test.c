@@ -89,6 +89,31 @@ static void draw_both(struct store st[SIDES], bool use_words, const char *what) 
     agree(st, "test/weight", what);
 }
 
+/* A batch drawn and gathered, in one go where the side offers that. */
+static void gather_both(struct pair *pair, struct store st[SIDES], const char *what) {
+    const size_t rows = st[CPU].spec.n_agents * st[CPU].spec.batch, ld = STORE_OBS + 1;
+    struct mirror out[6]; /* state, next, action, reward, discount, done */
+    for (int i = 0; i < 6; i++) {
+        out[i] = mirror_make(pair, rows * (i < 2 ? ld : 1) * (i < 5 ? sizeof(float) : 1), NULL);
+    }
+    for (int s = 0; s < SIDES; s++) {
+        const struct dqn_gather_args batch = {.obs_ld = ld,
+                                              .state = out[0].at[s],
+                                              .next = out[1].at[s],
+                                              .action = out[2].at[s],
+                                              .reward = out[3].at[s],
+                                              .discount = out[4].at[s],
+                                              .done = out[5].at[s]};
+        OK(store_draw_gather(&st[s], st[s].side->q, batch));
+    }
+    agree(st, "test/index", what);
+    agree(st, "test/weight", what);
+    for (int i = 0; i < 6; i++) {
+        mirror_equal(pair, &out[i], what);
+        mirror_free(pair, &out[i]);
+    }
+}
+
 static void insert_both(struct store st[SIDES], size_t count) {
     for (int s = 0; s < SIDES; s++) {
         OK(store_insert(&st[s], st[s].side->q, count));
@@ -182,6 +207,7 @@ static void small_case(struct pair *pair, const struct kind *kind,
     for (size_t i = 0; i < DQN_COUNT_OF(columns); i++) {
         agree(st, columns[i], what);
     }
+    gather_both(pair, st, what);
     rebuild_changes_nothing(&st[GPU], what);
     move_between(pair, st, what);
     for (int s = 0; s < SIDES; s++) {
