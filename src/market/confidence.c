@@ -131,14 +131,20 @@ static double normal_quantile(double p) {
     return 0.5 * (low + high);
 }
 
-/* Expected best of N independent standard normal numbers: 2014, equation 1. */
-static double expected_best(double trials) {
+/* 2014, equation 1. */
+double dqn_expected_best(double trials) {
     const double euler = 0.57721566490153286;
     if (!(trials > 1.0)) {
         return 0.0;
     }
     return (1.0 - euler) * normal_quantile(1.0 - 1.0 / trials) +
            euler * normal_quantile(1.0 - 1.0 / (trials * exp(1.0)));
+}
+
+double dqn_sharpe_probability(double sharpe, double benchmark, double n, double skewness,
+                              double kurtosis) {
+    const double spread = 1.0 - skewness * sharpe + 0.25 * (kurtosis - 1.0) * sharpe * sharpe;
+    return spread > 0.0 ? normal_cdf((sharpe - benchmark) * sqrt((n - 1.0) / spread)) : NAN;
 }
 
 /* Skewness and kurtosis of n values, population moments. */
@@ -167,14 +173,10 @@ enum dqn_status dqn_sharpe_test_compute(const struct dqn_track *t, double bars_p
     if (!isnan(sharpe)) {
         const double per_bar = sharpe / sqrt(bars_per_year), n = (double)t->n;
         find_shape(x, t->n, &out->skewness, &out->kurtosis);
-        const double spread =
-            1.0 - out->skewness * per_bar + 0.25 * (out->kurtosis - 1.0) * per_bar * per_bar;
-        const double best = expected_best(trials) / sqrt(n - 1.0);
+        const double best = dqn_expected_best(trials) / sqrt(n - 1.0);
         out->benchmark = best * sqrt(bars_per_year);
-        if (spread > 0.0) {
-            out->probabilistic = normal_cdf(per_bar * sqrt((n - 1.0) / spread));
-            out->deflated = normal_cdf((per_bar - best) * sqrt((n - 1.0) / spread));
-        }
+        out->probabilistic = dqn_sharpe_probability(per_bar, 0.0, n, out->skewness, out->kurtosis);
+        out->deflated = dqn_sharpe_probability(per_bar, best, n, out->skewness, out->kurtosis);
     }
     free(x);
     return DQN_OK;

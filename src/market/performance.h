@@ -107,6 +107,13 @@ enum dqn_status dqn_sharpe_test_compute(const struct dqn_track *track, double ba
                                         double risk_free, double trials,
                                         struct dqn_sharpe_test *out);
 
+/* Its two formulas. Probability that a Sharpe ratio, measured on n returns, is truly above a
+ * benchmark (both per return); NaN where the formula has no value. And the expected largest of so
+ * many independent standard normal numbers; 0 for one. */
+double dqn_sharpe_probability(double sharpe, double benchmark, double n, double skewness,
+                              double kurtosis);
+double dqn_expected_best(double trials);
+
 /* The q-quantile (0..1) of n values, linear between ranks; sorts them. NaN when n = 0. */
 double dqn_quantile(double *values, size_t n, double q);
 /* Sharpe ratio of n returns with `a_year` of them a year. NaN below 30 or without spread. */

@@ -50,22 +50,17 @@ static void order_row(const char *kind, const char *urgency, const struct dqn_or
     dqn_html_cell(key, text, out)
     CELL("sent", dqn_count_text(cell->sent));
     CELL("fill_rate", dqn_percent(cell->fill_rate, 1));
-    CELL("partly", dqn_count_text(cell->partly));
-    CELL("traded", dqn_money(cell->traded));
     CELL("better_than_open_bp", dqn_number(cell->better_than_open, 2));
     CELL("better_than_close_bp", dqn_number(cell->better_than_close, 2));
+    CELL("traded", dqn_money(cell->traded));
+    CELL("partly", dqn_count_text(cell->partly));
 #undef CELL
     fprintf(out, "</tr>\n");
 }
 
 void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"order",
-                                       "sent",
-                                       "filled",
-                                       "in part",
-                                       "value traded",
-                                       "better than the open, bp",
-                                       "than the close before, bp"};
+    static const char *const head[] = {
+        "order", "sent", "filled", "vs open, bp", "vs close, bp", "value traded", "filled in part"};
     fprintf(out, "<section><h2>Orders</h2>\n<div class=\"scroll\"><table><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
@@ -81,10 +76,10 @@ void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
     order_row("all", "", &r->orders.all, 9, out);
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Kinds that were never sent are left out. "
-            "The last two columns compare the price paid, before the fee, with the open of the "
-            "bar and with the close before it: positive is better for the agent. Limits look good "
-            "there because the ones that would have been bad were not filled. Closed before holes "
-            "in the data: %llu; margin calls: %llu; daily stops: %llu.</p></section>\n",
+            "Basis points compare the price paid, before the fee, with the open of the bar and "
+            "with the close before it: positive is better for the agent. Limits look good there "
+            "because the ones that would have been bad were not filled. Closed before holes in "
+            "the data: %llu; margin calls: %llu; daily stops: %llu.</p></section>\n",
             (unsigned long long)r->orders.forced, (unsigned long long)r->orders.margin_calls,
             (unsigned long long)r->orders.stops);
 }

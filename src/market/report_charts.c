@@ -66,7 +66,7 @@ size_t dqn_axis_ticks(double low, double high, bool log_axis, double ticks[10]) 
     const double step = nice_step((high - low) / 5.0);
     size_t n = 0;
     for (double k = ceil(low / step - 1e-9); k * step <= high + 1e-9 * step && n < 10; k += 1.0) {
-        ticks[n++] = k * step;
+        ticks[n++] = k * step + 0.0; /* no -0 */
     }
     return n;
 }
@@ -119,16 +119,9 @@ static struct scale find_scale(const struct dqn_chart *c) {
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-static void draw_line(const struct dqn_chart_line *line, const struct scale *s, FILE *out) {
-    size_t index[DQN_CHART_POINTS];
-    const size_t n = dqn_thin(line->y, line->n, DQN_CHART_POINTS, index);
+static void draw_points(const struct dqn_chart_line *line, const struct scale *s,
+                        const size_t *index, size_t n, bool pen, FILE *out) {
     const double last = line->n > 1 ? (double)(line->n - 1) : 1.0;
-    bool pen = false;
-    fprintf(out, "<path class=\"line %s%s\" d=\"", line->css, line->filled ? " filled" : "");
-    if (line->filled) {
-        fprintf(out, "M0 %.1f", height_of(s, fmin(fmax(0.0, s->low), s->high)));
-        pen = true;
-    }
     for (size_t i = 0; i < n; i++) {
         const double y = line->y[index[i]];
         if (!isfinite(y)) {
@@ -139,9 +132,19 @@ static void draw_line(const struct dqn_chart_line *line, const struct scale *s, 
                 height_of(s, y));
         pen = true;
     }
+}
+
+static void draw_line(const struct dqn_chart_line *line, const struct scale *s, FILE *out) {
+    size_t index[DQN_CHART_POINTS];
+    const size_t n = dqn_thin(line->y, line->n, DQN_CHART_POINTS, index);
     if (line->filled) {
-        fprintf(out, "L%d %.1fZ", WIDTH, height_of(s, fmin(fmax(0.0, s->low), s->high)));
+        const double zero = height_of(s, fmin(fmax(0.0, s->low), s->high));
+        fprintf(out, "<path class=\"area %s\" d=\"M0 %.1f", line->css, zero);
+        draw_points(line, s, index, n, true, out);
+        fprintf(out, "L%d %.1fZ\"/>\n", WIDTH, zero);
     }
+    fprintf(out, "<path class=\"line %s\" d=\"", line->css);
+    draw_points(line, s, index, n, false, out);
     fprintf(out, "\"/>\n");
 }
 

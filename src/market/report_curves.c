@@ -144,7 +144,7 @@ done:
 
 /* ---- price and trades ------------------------------------------------------------------------ */
 
-enum { DOTS_MAX = 300 };
+enum { DOTS_MAX = 160 };
 
 /* Dots where trades begin; of many, every k-th. Returns k. */
 static size_t mark_trades(const struct dqn_trading_report *r, struct dqn_chart_dot *dots,

@@ -57,14 +57,14 @@ struct dqn_cell_text dqn_percent(double fraction, int decimals) {
 }
 
 struct dqn_cell_text dqn_money(double value) {
-    return dqn_number(value, fabs(value) < 1e5 ? 2 : 0);
+    return dqn_number(value, fabs(value) < 1e3 ? 2 : 0);
 }
 
 struct dqn_cell_text dqn_short_money(double value) {
     static const struct {
         double from, unit;
         const char *name;
-    } units[] = {{1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e4, 1e3, "k"}, {0.0, 1.0, ""}};
+    } units[] = {{1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e3, 1e3, "k"}, {0.0, 1.0, ""}};
     char digits[64];
     size_t u = 0;
     while (fabs(value) < units[u].from) {

@@ -6,11 +6,21 @@
 
 /* ---- verdict --------------------------------------------------------------------------------- */
 
+/* "run-1/best.h5" of a longer path. */
+static const char *short_name(const char *path) {
+    const char *end = path + strlen(path);
+    int slashes = 0;
+    while (end > path && slashes < 2) {
+        end--;
+        slashes += *end == '/';
+    }
+    return path[0] == '\0' ? "An agent" : *end == '/' ? end + 1 : end;
+}
+
 void dqn_page_top(const struct dqn_trading_report *r, FILE *out) {
-    const char *slash = strrchr(r->subject, '/');
     char bars[32];
     fprintf(out, "<header><p class=\"soft\">Trading report</p><h1>");
-    dqn_html_text(slash != NULL ? slash + 1 : r->subject[0] != '\0' ? r->subject : "An agent", out);
+    dqn_html_text(short_name(r->subject), out);
     fprintf(out, " on the %s split</h1>\n<p class=\"soft\">", dqn_split_name(r->split));
     dqn_html_text(r->market->bars.info.source, out);
     if (r->market->bars.info.symbol[0] != '\0') {
@@ -51,39 +61,43 @@ static void write_tiles(const struct dqn_trading_report *r, FILE *out) {
     snprintf(more, sizeof more, "%s of the time below a high",
              dqn_percent(a->underwater_frac, 0).s);
     tile("Largest drawdown", "agent.max_drawdown", dqn_percent(a->max_drawdown, 2), "", more, out);
-    snprintf(more, sizeof more, "on %s price profit", dqn_money(r->track.price_pnl).s);
+    snprintf(more, sizeof more, "price profit before them %s", dqn_money(r->track.price_pnl).s);
     tile("Costs, money", "agent.costs", dqn_money(a->costs), "", more, out);
     snprintf(more, sizeof more, "%s of them won", dqn_percent(r->trade_figures.hit_rate, 0).s);
     tile("Trades", "trades.closed", dqn_count_text(r->trade_figures.closed), "", more, out);
     fprintf(out, "</div>\n");
 }
 
+/* The verdict's plain text, with real minus signs and spaces that do not break. */
+static void write_sentences(const char *text, size_t n, FILE *out) {
+    for (size_t i = 0; i < n; i++) {
+        const char c = text[i];
+        const bool digit_next = i + 1 < n && text[i + 1] >= '0' && text[i + 1] <= '9';
+        if (c == '-' && digit_next) {
+            fputs("&minus;", out);
+        } else if (c == ' ' && i + 1 < n && text[i + 1] == '%') {
+            fputs("&#8239;", out);
+        } else {
+            putc(i == 0 && c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c, out);
+        }
+    }
+}
+
 void dqn_page_verdict(const struct dqn_trading_report *r, FILE *out) {
     const struct dqn_verdict *v = &r->verdict;
-    fprintf(out, "<section class=\"verdict %s\"><p>",
+    const char *stop = strstr(v->text, ". ");
+    const size_t first = stop != NULL ? (size_t)(stop + 1 - v->text) : strlen(v->text);
+    fprintf(out, "<section class=\"verdict %s\"><p><strong>",
             v->loses    ? "lose"
             : v->proven ? "win"
                         : "open");
-    char first[2] = {v->text[0], '\0'};
-    if (first[0] >= 'a' && first[0] <= 'z') {
-        first[0] = (char)(first[0] - 'a' + 'A');
-    }
-    fprintf(out, "<strong>%s", first);
-    /* the first sentence ends with its colon's sentence: up to the first ". " */
-    const char *end = strstr(v->text, ". ");
-    char sentence[sizeof v->text];
-    snprintf(sentence, sizeof sentence, "%.*s", end != NULL ? (int)(end - v->text) : 799,
-             v->text + 1);
-    dqn_html_text(sentence, out);
+    write_sentences(v->text, first, out);
     fprintf(out, "</strong>");
-    if (end != NULL) {
-        dqn_html_text(end + 1, out);
-    }
+    write_sentences(v->text + first, strlen(v->text + first), out);
     fprintf(out, "</p>\n");
     for (const char *line = v->warnings; *line != '\0'; line = strchr(line, '\n') + 1) {
-        snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(line, "\n"), line);
         fprintf(out, "<p class=\"warn\">Warning: ");
-        dqn_html_text(sentence, out);
+        write_sentences(line, strcspn(line, "\n"), out);
         fprintf(out, "</p>\n");
     }
     fprintf(out, "</section>\n");
@@ -92,70 +106,140 @@ void dqn_page_verdict(const struct dqn_trading_report *r, FILE *out) {
 
 /* ---- comparison ------------------------------------------------------------------------------ */
 
-static void comparison_row(const char *name, const char *path, const struct dqn_performance *p,
-                           const char *css, FILE *out) {
-    char key[80];
-    fprintf(out, "<tr class=\"%s\"><th>%s</th>", css, name);
-#define CELL(member, text)                                                                         \
-    snprintf(key, sizeof key, "%s." member, path);                                                 \
-    dqn_html_cell(key, text, out)
-    CELL("total_return", dqn_percent(p->total_return, 2));
-    CELL("sharpe", dqn_number(p->sharpe, 2));
-    CELL("max_drawdown", dqn_percent(p->max_drawdown, 2));
-    CELL("turnover", dqn_number(p->turnover, 1));
-    CELL("exposure", dqn_number(p->exposure_abs, 2));
-    CELL("costs", dqn_money(p->costs));
-#undef CELL
+/* The columns of the comparison. */
+struct contender {
+    const char *name, *path;
+    const struct dqn_performance *figures;
+};
+
+enum { CONTENDERS = 4 };
+
+static void compare(const char *name, const char *member, const struct contender *who,
+                    struct dqn_cell_text (*text)(const struct dqn_performance *), FILE *out) {
+    fprintf(out, "<tr><th>%s</th>", name);
+    for (size_t i = 0; i < CONTENDERS; i++) {
+        char key[80];
+        snprintf(key, sizeof key, "%s.%s", who[i].path, member);
+        dqn_html_cell(key, text(who[i].figures), out);
+    }
     fprintf(out, "</tr>\n");
 }
 
-static void random_row(const char *name, const struct dqn_random_runs *random, FILE *out) {
+static struct dqn_cell_text text_return(const struct dqn_performance *p) {
+    return dqn_percent(p->total_return, 2);
+}
+
+static struct dqn_cell_text text_sharpe(const struct dqn_performance *p) {
+    return dqn_number(p->sharpe, 2);
+}
+
+static struct dqn_cell_text text_drawdown(const struct dqn_performance *p) {
+    return dqn_percent(p->max_drawdown, 2);
+}
+
+static struct dqn_cell_text text_turnover(const struct dqn_performance *p) {
+    return dqn_number(p->turnover, 1);
+}
+
+static struct dqn_cell_text text_exposure(const struct dqn_performance *p) {
+    return dqn_number(p->exposure_abs, 2);
+}
+
+static struct dqn_cell_text text_costs(const struct dqn_performance *p) {
+    return dqn_money(p->costs);
+}
+
+static void random_row(const char *name, const char *path, const struct dqn_random_runs *random,
+                       FILE *out) {
+    char key[64];
     if (random->runs == 0) {
         return;
     }
-    fprintf(out,
-            "<tr><th>%s, mean of %zu</th><td>%s</td><td class=\"left\" colspan=\"5\">9 of 10 "
-            "between %s and %s; the agent ends above %s&#8239;%% of them</td></tr>\n",
-            name, random->runs, dqn_percent(expm1(random->mean), 2).s,
-            dqn_percent(expm1(random->low), 2).s, dqn_percent(expm1(random->high), 2).s,
-            dqn_number(random->percentile, 0).s);
+    fprintf(out, "<tr><th>%s</th>", name);
+    dqn_html_cell(NULL, dqn_percent(expm1(random->low), 2), out);
+    dqn_html_cell(NULL, dqn_percent(expm1(random->mean), 2), out);
+    dqn_html_cell(NULL, dqn_percent(expm1(random->high), 2), out);
+    snprintf(key, sizeof key, "%s.percentile", path);
+    dqn_html_cell(key, dqn_percent(random->percentile / 100.0, 0), out);
+    fprintf(out, "</tr>\n");
 }
 
-static const char *const comparison_head[] = {"",         "return",   "Sharpe", "largest drawdown",
-                                              "turnover", "exposure", "costs"};
-
-void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
-    fprintf(out, "<section><h2>Against no skill</h2>\n<div class=\"scroll\"><table>\n<thead>");
-    dqn_html_head_row(comparison_head, DQN_COUNT_OF(comparison_head), out);
+static void write_random(const struct dqn_trading_report *r, FILE *out) {
+    static const char *const head[] = {"", "5 % end below", "mean", "5 % end above",
+                                       "agent ends above"};
+    if (r->random.runs == 0) {
+        return;
+    }
+    fprintf(out, "<div class=\"scroll\"><table class=\"wrap\"><thead>");
+    dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
-    comparison_row("agent", "agent", &r->agent, "mark", out);
-    comparison_row("buy and hold", "buy_hold", &r->buy_hold.figures, "", out);
-    comparison_row("short and hold", "short_hold", &r->short_hold.figures, "", out);
-    comparison_row("flat", "flat", &r->flat.figures, "", out);
-    random_row("random actions", &r->random, out);
-    random_row("the agent's own actions at random times", &r->random_same, out);
+    random_row("random", "random", &r->random, out);
+    random_row("random times", "random_same_actions", &r->random_same, out);
     fprintf(out,
-            "</tbody></table></div>\n<p class=\"note\">The same bars and the same costs for all. "
-            "Turnover is the value traded a year over mean equity; exposure is the mean size of "
-            "the position over equity; costs are money.%s</p></section>\n",
+            "</tbody></table></div>\n<p class=\"note\">Total return of %zu runs each. Random: "
+            "each bar one of the 45 actions.%s</p>\n",
+            r->random.runs,
             r->random_same.runs > 0
-                ? " An agent that does not beat its own actions drawn at random times has a "
-                  "preference, not a sense of time."
+                ? " Random times: the agent's own actions, as often as it took them, but drawn "
+                  "blindly. An agent that does not beat these has a preference, not a sense of "
+                  "time."
                 : "");
 }
 
+void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
+    const struct contender who[CONTENDERS] = {
+        {"agent", "agent", &r->agent},
+        {"buy and hold", "buy_hold", &r->buy_hold.figures},
+        {"short and hold", "short_hold", &r->short_hold.figures},
+        {"flat", "flat", &r->flat.figures}};
+    fprintf(out, "<section><h2>Against no skill</h2>\n<div class=\"scroll\">"
+                 "<table class=\"first\"><thead><tr><th></th>");
+    for (size_t i = 0; i < CONTENDERS; i++) {
+        fprintf(out, "<th>%s</th>", who[i].name);
+    }
+    fprintf(out, "</tr></thead><tbody>\n");
+    compare("total return", "total_return", who, text_return, out);
+    compare("Sharpe ratio", "sharpe", who, text_sharpe, out);
+    compare("drawdown", "max_drawdown", who, text_drawdown, out);
+    compare("turnover a year", "turnover", who, text_turnover, out);
+    compare("exposure", "exposure", who, text_exposure, out);
+    compare("costs, money", "costs", who, text_costs, out);
+    fprintf(out, "</tbody></table></div>\n<p class=\"note\">The same bars and the same costs for "
+                 "all. Turnover is the value traded over mean equity; exposure is the mean size "
+                 "of the position over equity.</p>\n");
+    write_random(r, out);
+    fprintf(out, "</section>\n");
+}
+
+static void sensitivity_row(const char *name, const char *path, const struct dqn_performance *p,
+                            const char *css, FILE *out) {
+    char key[80];
+    fprintf(out, "<tr class=\"%s\"><th>%s</th>", css, name);
+    snprintf(key, sizeof key, "%s.total_return", path);
+    dqn_html_cell(key, text_return(p), out);
+    snprintf(key, sizeof key, "%s.sharpe", path);
+    dqn_html_cell(key, text_sharpe(p), out);
+    snprintf(key, sizeof key, "%s.max_drawdown", path);
+    dqn_html_cell(key, text_drawdown(p), out);
+    snprintf(key, sizeof key, "%s.costs", path);
+    dqn_html_cell(key, text_costs(p), out);
+    fprintf(out, "</tr>\n");
+}
+
 void dqn_page_sensitivity(const struct dqn_trading_report *r, FILE *out) {
+    static const char *const head[] = {"", "return", "Sharpe", "drawdown", "costs"};
     if (r->n_sensitivities == 0) {
         return;
     }
-    fprintf(out, "<section><h2>Under other assumptions</h2>\n<div class=\"scroll\"><table><thead>");
-    dqn_html_head_row(comparison_head, DQN_COUNT_OF(comparison_head), out);
+    fprintf(out, "<section><h2>Under other assumptions</h2>\n<div class=\"scroll\"><table "
+                 "class=\"wrap\"><thead>");
+    dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
-    comparison_row("as reported", "agent", &r->agent, "mark", out);
+    sensitivity_row("as reported", "agent", &r->agent, "mark", out);
     for (size_t i = 0; i < r->n_sensitivities; i++) {
         char path[48];
         snprintf(path, sizeof path, "sensitivity.%zu.figures", i);
-        comparison_row(r->sensitivity[i].name, path, &r->sensitivity[i].figures, "", out);
+        sensitivity_row(r->sensitivity[i].name, path, &r->sensitivity[i].figures, "", out);
     }
     fprintf(out, "</tbody></table></div>\n<p class=\"note\">The same agent, not trained again, "
                  "under one change at a time. A result that collapses when orders come one bar "
@@ -219,16 +303,21 @@ void dqn_page_figures(const struct dqn_trading_report *r, FILE *out) {
 
 /* ---- confidence ------------------------------------------------------------------------------ */
 
+static void interval_row(const char *name, struct dqn_cell_text low, struct dqn_cell_text high,
+                         FILE *out) {
+    fprintf(out,
+            "<tr><th>%s</th><td>%s to %s</td><td class=\"why\">95&#8239;%% interval, from "
+            "resampling blocks of bars</td></tr>\n",
+            name, low.s, high.s);
+}
+
 void dqn_page_confidence(const struct dqn_trading_report *r, FILE *out) {
     char more[200];
     fprintf(out, "<section><h2>How certain is this?</h2>\n<table class=\"list\">");
-    snprintf(more, sizeof more, "to %s: 95&#8239;%% interval by resampling blocks of bars",
-             dqn_percent(expm1(r->interval.log_return_high), 2).s);
-    dqn_html_row("total return from", NULL, dqn_percent(expm1(r->interval.log_return_low), 2), more,
-                 out);
-    snprintf(more, sizeof more, "to %s: the same", dqn_number(r->interval.sharpe_high, 2).s);
-    dqn_html_row("Sharpe ratio from", "confidence.sharpe_low",
-                 dqn_number(r->interval.sharpe_low, 2), more, out);
+    interval_row("total return", dqn_percent(expm1(r->interval.log_return_low), 2),
+                 dqn_percent(expm1(r->interval.log_return_high), 2), out);
+    interval_row("Sharpe ratio", dqn_number(r->interval.sharpe_low, 2),
+                 dqn_number(r->interval.sharpe_high, 2), out);
     dqn_html_row("probabilistic Sharpe", "confidence.sharpe_probabilistic",
                  dqn_percent(r->sharpe_test.probabilistic, 1),
                  "probability that the true Sharpe ratio is above zero, given length, skew and "

@@ -56,18 +56,31 @@ static void judge_return(struct dqn_trading_report *r) {
     }
 }
 
-static void judge_against_random(struct dqn_trading_report *r) {
-    struct dqn_verdict *v = &r->verdict;
-    if (r->random.runs > 0) {
-        append(v->text, sizeof v->text, " It ends above %.0f %% of %zu random runs",
-               r->random.percentile, r->random.runs);
-        if (r->random_same.runs > 0) {
-            append(v->text, sizeof v->text,
-                   ", and above %.0f %% of those that draw its own actions at random times",
-                   r->random_same.percentile);
-        }
-        append(v->text, sizeof v->text, ".");
+static void append_share(char *text, size_t size, double percent) {
+    if (percent >= 100.0) {
+        append(text, size, "all");
+    } else if (percent <= 0.0) {
+        append(text, size, "none");
+    } else {
+        append(text, size, "%.0f %%", percent);
     }
+}
+
+static void judge_against_random(struct dqn_trading_report *r) {
+    char *text = r->verdict.text;
+    const size_t size = sizeof r->verdict.text;
+    if (r->random.runs == 0) {
+        return;
+    }
+    append(text, size, " It ends above ");
+    append_share(text, size, r->random.percentile);
+    append(text, size, " of %zu random runs", r->random.runs);
+    if (r->random_same.runs > 0) {
+        append(text, size, ", and above ");
+        append_share(text, size, r->random_same.percentile);
+        append(text, size, " of those that draw its own actions at random times");
+    }
+    append(text, size, ".");
 }
 
 static void judge_against_market(struct dqn_trading_report *r) {
