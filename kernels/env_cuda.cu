@@ -1,7 +1,7 @@
 /* Environments on the GPU: one kernel a line of env_list.h around the same headers that the CPU
  * steps, and the n-step window. Built without fused multiply-add, so both sides agree bit for bit.
  */
-#include "cuda_common.cuh"
+#include "replay_cuda.cuh"
 
 #include "../envs/lane.h"
 #include "../src/shared/nstep.h"
@@ -202,10 +202,9 @@ static __global__ void k_shift_window(struct dqn_nstep_args a) {
     const size_t first = slot + 1 == a.n_step ? 0 : slot + 1; /* the oldest of a full window */
     const size_t window = k * a.n_step * a.lanes;
     const size_t at = k * a.lanes + e, to = window + slot * a.lanes + e;
-    for (size_t i = thread; i < a.obs; i += DQN_WARP) {
-        a.window_obs[to * a.obs + i] = a.obs_before[at * a.obs_ld + i];
-        a.window_next[to * a.obs + i] = a.obs_next[at * a.obs_ld + i];
-    }
+    const float *before = a.obs_before + at * a.obs_ld, *next = a.obs_next + at * a.obs_ld;
+    dqn_cuda_copy_rows(a.window_obs + to * a.obs, before, a.window_next + to * a.obs, next, a.obs,
+                       a.obs);
     if (thread == 0) {
         a.window_action[to] = a.action[at];
         a.window_reward[to] = a.reward[at];
@@ -221,10 +220,10 @@ static __global__ void k_shift_window(struct dqn_nstep_args a) {
         dqn_nstep_sum(a.window_reward + window + e, a.window_end + window + e, a.lanes, first,
                       a.n_step, a.agents[k].gamma);
     const size_t from = window + first * a.lanes + e, last = window + row.last_slot * a.lanes + e;
-    for (size_t i = thread; i < a.obs; i += DQN_WARP) {
-        a.row_state[at * a.obs + i] = a.window_obs[from * a.obs + i];
-        a.row_next[at * a.obs + i] = a.window_next[last * a.obs + i];
-    }
+    /* this step's observations need not come back from the window */
+    dqn_cuda_copy_rows(a.row_state + at * a.obs, from == to ? before : a.window_obs + from * a.obs,
+                       a.row_next + at * a.obs, last == to ? next : a.window_next + last * a.obs,
+                       a.obs, a.obs);
     if (thread == 0) {
         a.row_action[at] = a.window_action[from];
         a.row_reward[at] = row.reward;

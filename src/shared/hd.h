@@ -19,4 +19,12 @@
 /* Prefix of every function that runs on both sides. */
 #define DQN_SHARED DQN_HD static inline
 
+/* The same, for long functions with several callers: a GPU gets one copy that all of them call, as
+ * code that runs once a kernel has to come from memory too. */
+#ifdef __CUDA_ARCH__
+#define DQN_SHARED_ONCE DQN_HD static inline __noinline__
+#else
+#define DQN_SHARED_ONCE DQN_SHARED
+#endif
+
 #endif

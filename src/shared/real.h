@@ -230,7 +230,7 @@ DQN_SHARED double dqn_exp(double x) {
 
 /* tanh by t = exp(2|x|) - 1: tanh |x| = t / (t + 2), which for a small t = 2|x| + curve is taken as
  * |x| - (|x| t - curve) / (t + 2): there the quotient is the small part. */
-DQN_SHARED double dqn_tanh(double x) {
+DQN_SHARED_ONCE double dqn_tanh(double x) {
     const double size = dqn_fabs(x);
     if (dqn_is_nan(x)) {
         return x;
@@ -288,7 +288,7 @@ DQN_SHARED double dqn_log_rest(double z) {
 /* Natural logarithm; 0 gives -infinity, negative numbers NaN. With s = f / (2 + f),
  * log(1 + f) = 2 atanh(s), where 2s is written as f - f^2/2 + s f^2/2 so that the largest term is
  * exact. */
-DQN_SHARED double dqn_log(double x) {
+DQN_SHARED_ONCE double dqn_log(double x) {
     if (!(x > 0.0)) {
         return x == 0.0 ? -dqn_infinity() : dqn_nan();
     }
