@@ -160,13 +160,13 @@ static void random_row(const char *name, const char *path, const struct dqn_rand
     dqn_html_cell(NULL, dqn_percent(expm1(random->mean), 2), out);
     dqn_html_cell(NULL, dqn_percent(expm1(random->high), 2), out);
     snprintf(key, sizeof key, "%s.percentile", path);
-    dqn_html_cell(key, dqn_percent(random->percentile / 100.0, 0), out);
+    dqn_html_cell(key, dqn_number(random->percentile, 0), out);
     fprintf(out, "</tr>\n");
 }
 
 static void write_random(const struct dqn_trading_report *r, FILE *out) {
     static const char *const head[] = {"", "5 % end below", "mean", "5 % end above",
-                                       "agent ends above"};
+                                       "agent ends above, %"};
     if (r->random.runs == 0) {
         return;
     }

@@ -320,7 +320,8 @@ enum dqn_status dqn_trading_report_create(struct dqn_trading_report *out,
                                        .market = market,
                                        .trials = 1.0,
                                        .bars_per_year = market->bars_per_year,
-                                       .bars_per_year_set = market->bars_per_year_set};
+                                       .bars_per_year_set = market->bars_per_year_set,
+                                       .risk_free = config->report.risk_free};
     no_random(&out->random);
     no_random(&out->random_same);
     describe_costs(out, &config->fill);

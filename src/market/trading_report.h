@@ -72,6 +72,7 @@ struct dqn_trading_report {
     size_t bars;
     double bars_per_year;
     bool bars_per_year_set;
+    double risk_free; /* a year, in ratios */
     double trials; /* policies tried before this one was chosen */
 
     struct trading_step_record *records; /* [bars] of the agent */

@@ -241,6 +241,7 @@ static void put_report(const struct dqn_trading_report *r, FILE *out, bool inden
     put_verdict(j, &r->verdict);
     dqn_json_count(j, "bars", r->bars);
     dqn_json_real(j, "bars_per_year", r->bars_per_year);
+    dqn_json_real(j, "risk_free", r->risk_free);
     put_market(j, r);
     put_performance(j, "agent", &r->agent);
     put_performance(j, "flat", &r->flat.figures);

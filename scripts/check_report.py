@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Checks a report folder of dqn-eval --report: computes its figures again from equity.csv and
+trades.csv, compares the page with report.json, and, where they are installed (pip install quantstats
+empyrical-reloaded), compares with these libraries wherever definitions agree (docs/report.md).
+
+    scripts/check_report.py DIR
+
+Prints one line a figure; exits with 1 when one is off by more than 1e-9."""
+import csv
+import datetime
+import html.parser
+import json
+import math
+import pathlib
+import sys
+
+TOLERANCE = 1e-9
+failures = []
+
+
+def compare(name, ours, theirs, tolerance=TOLERANCE):
+    if ours is None or theirs is None:
+        off, good = float("nan"), ours is None and theirs is None
+    else:
+        off = abs(ours - theirs) / max(1.0, abs(theirs))
+        good = off <= tolerance
+    print(f"{'ok ' if good else 'OFF'} {name:42} {ours} {theirs} {off:.1e}")
+    if not good:
+        failures.append(name)
+
+
+def mean(x):
+    return math.fsum(x) / len(x)
+
+
+def deviation(x):
+    m = mean(x)
+    return math.sqrt(math.fsum((v - m) ** 2 for v in x) / (len(x) - 1))
+
+
+def sharpe(x, a_year, risk_free):
+    if len(x) < 30 or deviation(x) <= 1e-10 * abs(mean(x)) + 1e-15:
+        return None
+    return (mean(x) - risk_free / a_year) / deviation(x) * math.sqrt(a_year)
+
+
+def returns(equity):
+    return [after / before - 1 for before, after in zip(equity, equity[1:])]
+
+
+def largest_drawdown(equity):
+    peak, worst = equity[0], 0.0
+    for value in equity:
+        peak = max(peak, value)
+        worst = max(worst, 1 - value / peak)
+    return worst
+
+
+def daily(rows, equity):
+    """Equity at the start and at the last bar of each UTC day."""
+    days = [row["time"][:10] for row in rows]
+    kept = [equity[0]]
+    for i in range(1, len(rows)):
+        if i + 1 == len(rows) or days[i] != days[i + 1]:
+            kept.append(equity[i])
+    return kept
+
+
+def check_by_hand(report, rows, column, figures):
+    equity = [float(row[column]) for row in rows]
+    a_year, risk_free = report["bars_per_year"], report["risk_free"]
+    if min(equity[:-1]) <= 0:
+        print(f"    {column}: equity passes zero, ratios are not compared")
+        return equity
+    x, days = returns(equity), daily(rows, equity)
+    below = math.sqrt(mean([min(v - risk_free / a_year, 0) ** 2 for v in x]))
+    years = len(x) / a_year
+    cagr = (equity[-1] / equity[0]) ** (1 / years) - 1 if years >= 0.25 else None
+    drawdown = largest_drawdown(equity)
+    enough = len(x) >= 30
+    compare(f"{column}: total return", figures["total_return"], equity[-1] / equity[0] - 1)
+    compare(f"{column}: CAGR", figures["cagr"], cagr)
+    compare(f"{column}: volatility", figures["volatility"],
+            deviation(x) * math.sqrt(a_year) if enough else None)
+    compare(f"{column}: Sharpe", figures["sharpe"], sharpe(x, a_year, risk_free))
+    compare(f"{column}: Sharpe daily", figures["sharpe_daily"],
+            sharpe(returns(days), (len(days) - 1) * a_year / len(x), risk_free))
+    compare(f"{column}: Sortino", figures["sortino"],
+            (mean(x) - risk_free / a_year) / below * math.sqrt(a_year)
+            if enough and below > 0 else None)
+    compare(f"{column}: largest drawdown", figures["max_drawdown"], drawdown)
+    compare(f"{column}: Calmar", figures["calmar"],
+            cagr / drawdown if cagr is not None and drawdown > 0 else None)
+    return equity
+
+
+def check_relation(report, agent, market):
+    if min(agent + market) <= 0 or len(agent) < 31:
+        return
+    y = [math.log(1 + v) for v in returns(agent)]
+    x = [math.log(1 + v) for v in returns(market)]
+    mx, my, rate = mean(x), mean(y), report["risk_free"] / report["bars_per_year"]
+    xx = math.fsum((v - mx) ** 2 for v in x)
+    yy = math.fsum((v - my) ** 2 for v in y)
+    xy = math.fsum((a - mx) * (b - my) for a, b in zip(x, y))
+    if xx == 0 or yy == 0:
+        return
+    ours = report["confidence"]
+    compare("beta", ours["beta"], xy / xx)
+    compare("alpha", ours["alpha"], (my - rate - xy / xx * (mx - rate)) * report["bars_per_year"])
+    compare("correlation", ours["correlation"], xy / math.sqrt(xx * yy))
+    x = returns(agent)
+    m = mean(x)
+    m2, m3, m4 = (mean([(v - m) ** k for v in x]) for k in (2, 3, 4))
+    compare("skewness", ours["skewness"], m3 / m2 ** 1.5)
+    compare("kurtosis", ours["kurtosis"], m4 / m2 ** 2)
+
+
+def check_trades(report, folder):
+    with open(folder / "trades.csv", newline="") as file:
+        trades = [t for t in csv.DictReader(file) if t["ended_by"] != "still open"]
+    pnl = [float(t["pnl"]) for t in trades]
+    wins, losses = [p for p in pnl if p > 0], [-p for p in pnl if p < 0]
+    ours = report["trades"]
+    compare("trades", ours["closed"], len(pnl))
+    compare("hit rate", ours["hit_rate"], len(wins) / len(pnl) if pnl else None)
+    compare("profit factor", ours["profit_factor"], sum(wins) / sum(losses) if losses else None)
+    compare("payoff", ours["payoff"], mean(wins) / mean(losses) if wins and losses else None)
+    compare("mean trade", ours["mean_pnl"], mean(pnl) if pnl else None)
+    compare("mean hold", ours["mean_bars"], mean([int(t["bars"]) for t in trades]) if pnl else None)
+
+
+class Page(html.parser.HTMLParser):
+    """Texts of the elements that name their figure."""
+
+    def __init__(self):
+        super().__init__()
+        self.key, self.found = None, []
+
+    def handle_starttag(self, tag, attributes):
+        self.key = dict(attributes).get("data-key", self.key)
+
+    def handle_data(self, data):
+        if self.key is not None:
+            self.found.append((self.key, data))
+        self.key = None
+
+
+def check_page(report, folder):
+    page = Page()
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page.feed(text)
+    wrong = 0
+    for key, shown in page.found:
+        value = report
+        for part in key.split("."):
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        number = shown.replace("\u2212", "-").replace(",", "").replace("\u202f%", "")
+        if value is None or number == "n/a":
+            good = value is None and number == "n/a"
+        else:
+            scale = 100 if shown.endswith("%") else 1
+            digits = len(number.partition(".")[2])
+            # half of the last digit shown, and a hair for ties
+            good = abs(float(number) - scale * value) <= 0.5000001 * 10 ** -digits
+        wrong += not good
+        if not good:
+            print(f"OFF page: {key} shows {shown}, report.json has {value}")
+    print(f"{'ok ' if wrong == 0 else 'OFF'} page: {len(page.found)} figures against report.json")
+    if wrong or len(page.found) < 60:
+        failures.append("page")
+    for outside in ("http:", "https:", "<script", "url("):
+        if outside in text:
+            failures.append(f"page has {outside}")
+            print(f"OFF page: contains {outside}")
+
+
+def check_libraries(report, rows):
+    try:
+        import pandas
+    except ImportError:
+        print("    pandas is not installed: no comparison with other libraries")
+        return
+    equity = pandas.Series([float(row["equity"]) for row in rows],
+                           index=pandas.to_datetime([row["time"] for row in rows], utc=True))
+    x, a_year = equity.pct_change().dropna(), report["bars_per_year"]
+    ours = report["agent"]
+    if report["risk_free"] != 0 or equity.min() <= 0 or len(x) < 30:
+        print("    a risk-free rate, ruin or too few bars: no comparison with other libraries")
+        return
+    try:
+        import empyrical
+        compare("empyrical cum_returns_final", ours["total_return"],
+                empyrical.cum_returns_final(x))
+        compare("empyrical annual_return", ours["cagr"],
+                empyrical.annual_return(x, annualization=a_year))
+        compare("empyrical annual_volatility", ours["volatility"],
+                empyrical.annual_volatility(x, annualization=a_year))
+        compare("empyrical sharpe_ratio", ours["sharpe"],
+                empyrical.sharpe_ratio(x, annualization=a_year))
+        compare("empyrical sortino_ratio", ours["sortino"],
+                empyrical.sortino_ratio(x, annualization=a_year))
+        compare("empyrical max_drawdown", ours["max_drawdown"], -empyrical.max_drawdown(x))
+        compare("empyrical calmar_ratio", ours["calmar"],
+                empyrical.calmar_ratio(x, annualization=a_year))
+    except ImportError:
+        print("    empyrical is not installed")
+    try:
+        import quantstats
+        stats = quantstats.stats
+        compare("quantstats comp", ours["total_return"], float(stats.comp(x)))
+        compare("quantstats volatility", ours["volatility"],
+                float(stats.volatility(x, periods=a_year)))
+        compare("quantstats sharpe", ours["sharpe"], float(stats.sharpe(x, periods=a_year)))
+        compare("quantstats sortino", ours["sortino"], float(stats.sortino(x, periods=a_year)))
+        compare("quantstats max_drawdown (of equity)", ours["max_drawdown"],
+                -float(stats.max_drawdown(equity)))
+        compare("quantstats cagr", ours["cagr"], float(stats.cagr(x, periods=a_year)))
+    except ImportError:
+        print("    quantstats is not installed")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"),
+                        parse_constant=lambda word: sys.exit(f"report.json holds {word}"))
+    with open(folder / "equity.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    datetime.datetime.fromisoformat(rows[-1]["time"].replace("Z", "+00:00"))
+    agent = check_by_hand(report, rows, "equity", report["agent"])
+    market = check_by_hand(report, rows, "buy_and_hold", report["buy_hold"])
+    check_by_hand(report, rows, "short_and_hold", report["short_hold"])
+    check_relation(report, agent, market)
+    check_trades(report, folder)
+    check_page(report, folder)
+    check_libraries(report, rows)
+    if failures:
+        sys.exit(f"{len(failures)} of the figures are off: {', '.join(failures)}")
+    print("all figures agree")
+
+
+if __name__ == "__main__":
+    main()
