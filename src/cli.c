@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { WORD_MAX = 128 };
@@ -141,4 +142,16 @@ void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out) {
         fprintf(out, "%s%s", i == 0 ? "" : " ", spec->options[i].name);
     }
     fprintf(out, "' %s\n", spec->program);
+}
+
+enum dqn_status dqn_cli_finish_output(void) {
+    errno = 0;
+    const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (!lost) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_DISK,
+                    "the standard output could not be written in full%s%s: what was printed is not "
+                    "complete; give it a place with space and run again",
+                    errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
 }

@@ -51,6 +51,10 @@ void dqn_cli_help(const struct dqn_cli_spec *spec, FILE *out);
 /* A bash completion script. */
 void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out);
 
+/* Hands on what was printed to the standard output and sees that all of it arrived; a program calls
+ * it at the end of its work. DQN_ERR_DISK where any of it was lost (a full disk, a closed pipe). */
+enum dqn_status dqn_cli_finish_output(void);
+
 /* Edit distance of two words, for suggestions. */
 size_t dqn_edit_distance(const char *a, const char *b);
 
