@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# dqn-eval --report and --latest after a short training: files, exit codes, figures computed again
+# from the tables, and that the action for the newest bar is the one that the evaluation took there.
+# Usage: report_cli_test.sh FOLDER_OF_PROGRAMS
+set -euo pipefail
+bin=$1
+scripts=$(cd "$(dirname "$0")/../scripts" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# expect CODE COMMAND...
+expect() {
+  local code=$1 got=0
+  shift
+  "$@" >out.txt 2>err.txt || got=$?
+  [ "$got" -eq "$code" ] || fail "exit $got, not $code: $* ($(tail -1 err.txt))"
+}
+
+cat >trading.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 256}
+synthetic: {bars: 6000}
+net: {hidden: [16]}
+replay: {capacity: 4000}
+learner: {batch: 32}
+train: {env_steps: 4000, epoch_steps: 2000, learning_starts: 500}
+eval: {episodes: 2}
+report: {random_runs: 20, bootstrap: 200}
+YAML
+expect 0 "$bin/dqn-train" trading.yaml --name run --set output=runs --set threads=1 --device cpu
+grep -q "^Verdict: " out.txt || fail "no verdict at the end of training"
+run=runs/run-1
+
+expect 0 "$bin/dqn-eval" $run --report deep/er/report --steps --trials 7
+grep -q "^Verdict: " out.txt || fail "no verdict on the terminal"
+for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do
+  [ -s deep/er/report/$file ] || fail "no $file"
+done
+[ "$(find deep/er/report -type f | wc -l)" -eq 6 ] || fail "files are left over"
+expect 0 "$bin/dqn-eval" $run --split validation --report again
+[ -e again/steps.csv ] && fail "steps.csv without --steps"
+grep -q '"trials": 7' deep/er/report/report.json || fail "the trials are not in report.json"
+if command -v python3 >/dev/null; then
+  expect 0 python3 "$scripts/check_report.py" deep/er/report
+  expect 0 python3 "$scripts/check_report.py" again
+fi
+
+# The newest bar: the market up to the first decision of the test split, as a file.
+expect 0 "$bin/dqn-data" synth realistic market.csv --config trading.yaml --quiet
+IFS=, read -r decided _ action _ < <(sed -n 2p deep/er/report/steps.csv)
+awk -v last="$decided" -F, '{ print } $1 == last { exit }' market.csv >until.csv
+[ "$(tail -1 until.csv | cut -d, -f1)" = "$decided" ] || fail "$decided is not in the market"
+expect 0 "$bin/dqn-eval" $run --latest until.csv --json
+grep -q "\"time\": \"$decided\"" out.txt || fail "another bar: $(cat out.txt)"
+grep -q "\"action\": $action," out.txt || fail "not action $action: $(cat out.txt)"
+expect 0 "$bin/dqn-eval" $run --latest until.csv --exposure -0.5
+grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
+
+expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
+expect 2 "$bin/dqn-eval" $run --report x --trials 0
+expect 2 "$bin/dqn-eval" $run --split all
+head -n 300 market.csv >short.csv
+expect 3 "$bin/dqn-eval" $run --latest short.csv
+expect 3 "$bin/dqn-eval" $run --latest missing.csv
+touch taken
+expect 5 "$bin/dqn-eval" $run --report taken
+echo "report: ok"
