@@ -54,7 +54,7 @@ static enum dqn_status write_file(const struct dqn_trading_report *r, const char
         return disk_error(path);
     }
     enum dqn_status status = writer(r, out);
-    if (status == DQN_OK && (fflush(out) != 0 || fsync(fileno(out)) != 0)) {
+    if (status == DQN_OK && (fflush(out) != 0 || ferror(out) != 0 || fsync(fileno(out)) != 0)) {
         status = disk_error(path);
     }
     if (fclose(out) != 0 && status == DQN_OK) {
