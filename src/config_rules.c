@@ -51,6 +51,17 @@ static enum dqn_status check_replay(const struct dqn_config *c) {
 }
 
 static enum dqn_status check_training(const struct dqn_config *c) {
+    if (c->run.output[0] == '\0') {
+        return dqn_fail(DQN_ERR_CONFIG, "output = '' names no folder; leave the key out for "
+                                        "the folder checkpoints");
+    }
+    const double learning = (double)(c->train.env_steps - c->train.learning_starts);
+    if (c->train.replay_ratio * learning + 1e-6 < 1.0) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "train.replay_ratio = %g makes no update in train.env_steps = %" PRId64
+                        " with train.learning_starts = %" PRId64 ": nothing would be learnt",
+                        c->train.replay_ratio, c->train.env_steps, c->train.learning_starts);
+    }
     DQN_TRY(at_most_real("collect.eps_end", c->collect.eps_end, "collect.eps_start",
                          c->collect.eps_start, "exploration falls from start to end"));
     DQN_TRY(at_most("train.epoch_steps", c->train.epoch_steps, "train.env_steps",

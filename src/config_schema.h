@@ -194,10 +194,10 @@
       "importance exponent at the start")                                                          \
     X(REAL, "beta.end", beta_end, "1", "[0, 1]", "", MAY, "importance exponent at the end")        \
     X(INT, "beta.updates", beta_updates, "0", "[0, 1e15]", "updates", MAY,                         \
-      "length of that slope; 0 = the whole run")                                                   \
+      "length of that slope; 0 = the whole run, as long as it is when it begins")                  \
     X(CHOICE, "weight_norm", weight_norm, "batch", "batch|buffer", "", MAY,                        \
       "largest weight of the batch, or of all filled rows, becomes 1")                             \
-    X(INT, "rank_interval", rank_interval, "1", "[1, 1e9]", "updates", MAY,                        \
+    X(INT, "rank_interval", rank_interval, "1", "[1, 1e9]", "draws", REFUSED,                      \
       "rank: updates between sorts; 1 = exact")                                                    \
     X(CHOICE, "sums", sums, "tree", "tree|scan", "", MAY, "how the GPU holds the sums")
 
@@ -223,7 +223,7 @@
     X(CHOICE, "lr_schedule", lr_schedule, "constant", "constant|linear|cosine", "", MAY,           \
       "way from lr to lr_end")                                                                     \
     X(INT, "lr_updates", lr_updates, "0", "[0, 1e15]", "updates", MAY,                             \
-      "length of the schedule; 0 = the whole run")                                                 \
+      "length of the schedule; 0 = the whole run, as long as it is when it begins")                \
     X(REAL, "adam_beta1", adam_beta1, "0.9", "[0, 1)", "", MAY, "decay of the first moment")       \
     X(REAL, "adam_beta2", adam_beta2, "0.999", "[0, 1)", "", MAY, "decay of the second moment")    \
     X(REAL, "adam_eps", adam_eps, "1e-8", "(0, 1]", "", MAY, "added to the root of the second")    \

@@ -1,9 +1,11 @@
 /* dqn-train: trains an agent as a configuration says. */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint.h"
 #include "cli.h"
@@ -43,8 +45,22 @@ static const struct dqn_cli_spec spec = {
 
 static atomic_int stop_signal; /* lock-free: a handler on any thread may write it */
 
+/* The first one asks for a clean end; so does a second, which a person presses without thinking; a
+ * third one ends the process at once. Files are complete at any moment. */
 static void on_signal(int number) {
+    static atomic_int n_signals;
     atomic_store(&stop_signal, number);
+    if (atomic_fetch_add(&n_signals, 1) > 0) {
+        signal(number, SIG_DFL);
+    }
+}
+
+static void handle(int number, const struct sigaction *action) {
+    struct sigaction before;
+    /* What the caller has set to be ignored stays ignored: nohup. */
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+        sigaction(number, action, NULL);
+    }
 }
 
 static void install_handlers(void) {
@@ -53,9 +69,11 @@ static void install_handlers(void) {
     action.sa_handler = on_signal;
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    handle(SIGINT, &action);
+    handle(SIGTERM, &action);
+    handle(SIGHUP, &action);
+    /* A reader that goes away (| head) must not end the training. */
+    signal(SIGPIPE, SIG_IGN);
 }
 
 /* ---- configuration
@@ -192,13 +210,26 @@ static enum dqn_status report_run(struct dqn_trainer *trainer, const char *folde
     if (quiet) {
         return DQN_OK;
     }
-    printf("\nbest evaluation: %.6g in epoch %llu; %s/best.h5\n", score, (unsigned long long)epoch,
-           folder);
+    if (epoch > 0) {
+        printf("\nbest evaluation: %.6g in epoch %llu; %s/best.h5\n", score,
+               (unsigned long long)epoch, folder);
+    }
     return dqn_trainer_market(trainer) != NULL ? report_trading(trainer) : DQN_OK;
 }
 
-static enum dqn_status train(const struct dqn_config *config, const char *folder,
-                             const char *resume, const char *init_from, bool quiet, bool *stopped) {
+/* Once the trainer stands: what only a run that really begins may change in its folder. */
+static enum dqn_status begin_in_folder(const char *folder, const char *resume,
+                                       const char *config_text) {
+    if (resume != NULL) {
+        DQN_TRY(dqn_run_folder_supersede(folder, resume, NULL));
+    }
+    return dqn_run_folder_write_config(folder, config_text, NULL);
+}
+
+/* *begun: the trainer was created, the folder belongs to a run. */
+static enum dqn_status train(const struct dqn_config *config, const char *config_text,
+                             const char *folder, const char *resume, const char *init_from,
+                             bool quiet, bool *begun, bool *stopped) {
     const struct dqn_trainer_options trainer_options = {.config = config,
                                                         .folder = folder,
                                                         .resume = resume,
@@ -207,7 +238,11 @@ static enum dqn_status train(const struct dqn_config *config, const char *folder
                                                         .stop = &stop_signal};
     struct dqn_trainer *trainer = NULL;
     DQN_TRY(dqn_trainer_create(&trainer, &trainer_options));
-    enum dqn_status status = dqn_trainer_run(trainer, stopped);
+    *begun = true;
+    enum dqn_status status = begin_in_folder(folder, resume, config_text);
+    if (status == DQN_OK) {
+        status = dqn_trainer_run(trainer, stopped);
+    }
     if (status == DQN_OK && !*stopped) {
         status = report_run(trainer, folder, quiet);
     }
@@ -253,12 +288,39 @@ static enum dqn_status open_folder(const struct dqn_config *config, const char *
     }
     if (resume != NULL) {
         DQN_TRY(dqn_run_folder_of(output, sizeof output, resume));
-        DQN_TRY(dqn_run_folder_open(folder, output, NULL));
-        return dqn_run_folder_supersede(output, resume, NULL);
+        return dqn_run_folder_open(folder, output, NULL);
     }
     run_name(config, name, sizeof name);
     DQN_TRY(dqn_config_path(config, config->run.output, output, sizeof output));
     return dqn_run_folder_create(folder, output, name, NULL);
+}
+
+/* The file that --resume means, links followed. It must lie in a run's folder, because the run goes
+ * on in there: its config.yaml, metrics.csv and checkpoints are written over. */
+static enum dqn_status find_resume(const char *wanted, char *out, size_t size) {
+    char found[DQN_TEXT_MAX], folder[DQN_TEXT_MAX], file[DQN_TEXT_MAX + 16];
+    DQN_TRY(dqn_run_folder_resolve(found, sizeof found, wanted));
+    char *real = realpath(found, NULL);
+    if (real == NULL || strlen(real) >= size) {
+        free(real);
+        return dqn_fail(DQN_ERR_DISK, "%s: its real path cannot be found: %s", found,
+                        strerror(errno));
+    }
+    snprintf(out, size, "%s", real);
+    free(real);
+    DQN_TRY(dqn_run_folder_of(folder, sizeof folder, out));
+    static const char *const own[] = {"config.yaml", "lock"};
+    for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, own[i]);
+        if (access(file, F_OK) != 0) {
+            return dqn_fail(DQN_ERR_CONFIG,
+                            "%s: %s is no run's folder (it has no %s), so the run cannot go on in "
+                            "it; give the checkpoint in its run folder, or start a new run from it "
+                            "with --init-from",
+                            out, folder, own[i]);
+        }
+    }
+    return DQN_OK;
 }
 
 static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config, bool *stopped) {
@@ -270,7 +332,7 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     }
     const bool walk_again = wanted != NULL && dqn_walk_find(resume, sizeof resume, wanted);
     if (wanted != NULL && !walk_again) {
-        DQN_TRY(dqn_run_folder_resolve(resume, sizeof resume, wanted));
+        DQN_TRY(find_resume(wanted, resume, sizeof resume));
     }
     DQN_TRY(load_config(cli, wanted != NULL ? resume : NULL, walk_again, config));
     if (dqn_cli_has(cli, "--print-config")) {
@@ -285,20 +347,21 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     DQN_TRY(dqn_config_print(config, &text));
     enum dqn_status status =
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
+    bool begun = config->walk_forward.train > 0;
     if (status == DQN_OK) {
-        status = dqn_run_folder_write_config(folder.path, text, NULL);
-        if (status == DQN_OK) {
-            install_handlers();
-            status = config->walk_forward.train > 0
-                         ? train_walk(config, folder.path, cli, stopped)
-                         : train(config, folder.path, wanted != NULL ? resume : NULL,
-                                 dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"),
-                                 stopped);
+        install_handlers();
+        if (begun) {
+            status = dqn_run_folder_write_config(folder.path, text, NULL);
+            status = status == DQN_OK ? train_walk(config, folder.path, cli, stopped) : status;
+        } else {
+            status = train(config, text, folder.path, wanted != NULL ? resume : NULL,
+                           dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), &begun,
+                           stopped);
         }
         if (*stopped) {
             dqn_warn("interrupted; everything is saved: dqn-train --resume %s", folder.path);
         }
-        if (status != DQN_OK && wanted == NULL) {
+        if (!begun && wanted == NULL) {
             dqn_run_folder_discard(&folder, NULL);
         } else {
             dqn_run_folder_close(&folder);
@@ -351,7 +414,10 @@ done:
 
 int main(int argc, char **argv) {
     bool stopped = false;
-    const enum dqn_status status = start(argc, argv, &stopped);
+    enum dqn_status status = start(argc, argv, &stopped);
+    if (status == DQN_OK) {
+        status = dqn_cli_finish_output();
+    }
     if (status != DQN_OK) {
         fprintf(stderr, "dqn-train: %s\n", dqn_error_text());
         return dqn_status_exit_code(status);

@@ -229,7 +229,7 @@ static void make_row(const struct dqn_trainer *t, size_t k, bool evaluated, doub
     row[DQN_METRIC_eval_min] = evaluated ? ev->return_min : NAN;
     row[DQN_METRIC_eval_max] = evaluated ? ev->return_max : NAN;
     row[DQN_METRIC_eval_length] = evaluated ? ev->length_mean : NAN;
-    row[DQN_METRIC_best_return] = t->best_score[k];
+    row[DQN_METRIC_best_return] = t->best_epoch[k] > 0.0 ? t->best_score[k] : NAN;
 }
 
 static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint64_t waits,
@@ -262,7 +262,7 @@ static enum dqn_status evaluate(struct dqn_trainer *t) {
             t->net.n_params * sizeof(float), DQN_COPY_ON_DEVICE));
     }
     t->improved = t->best_epoch[0] == (double)t->at.epochs;
-    t->at.epochs_since_best = t->improved ? 0 : t->at.epochs_since_best + 1;
+    t->at.epochs_since_best = t->at.epochs - (uint64_t)t->best_epoch[0];
     return DQN_OK;
 }
 
