@@ -87,6 +87,8 @@ __attribute__((noreturn)) void plain_skip(const char *format, ...);
 #define cr_expect_str_eq(a, b, ...) PLAIN_STR(false, a, ==, b, __VA_ARGS__)
 #define cr_assert_str_neq(a, b, ...) PLAIN_STR(true, a, !=, b, __VA_ARGS__)
 #define cr_expect_str_neq(a, b, ...) PLAIN_STR(false, a, !=, b, __VA_ARGS__)
+#define cr_assert_str_empty(a, ...) PLAIN_STR(true, a, ==, "", __VA_ARGS__)
+#define cr_expect_str_empty(a, ...) PLAIN_STR(false, a, ==, "", __VA_ARGS__)
 
 #define PLAIN_NEAR(fatal, a, b, e, ...)                                                            \
     PLAIN_JUDGE(fatal, fabs((double)(a) - (double)(b)) <= (double)(e), #a " near " #b, __VA_ARGS__)
