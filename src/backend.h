@@ -245,6 +245,7 @@ struct dqn_env_ops {
     /* Steps every lane by the rules of envs/lane.h. An episode's end starts the next one at once
      * (lane.episode + 1). With args.freeze it freezes the lane instead: episode, step and return stay
      * as they ended, and later steps give the same observation, reward 0, terminated 1, truncated 0. */
+    /* On the CPU an observation or reward that is no finite number is DQN_ERR_NONFINITE, named. */
     enum dqn_status (*step)(struct dqn_queue *q, const struct dqn_env_args *args);
     enum dqn_status (*nstep)(struct dqn_queue *q, const struct dqn_nstep_args *args);
     /* Zeroes the episode sums of n lanes (min and max become +-infinity). */

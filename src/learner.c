@@ -13,6 +13,7 @@ struct dqn_learner {
     struct dqn_buffer *batch_stats, *stats;                         /* [K, fields] */
     struct dqn_buffer *ok;                                          /* [K] */
     struct dqn_buffer *workspace;
+    float *host_acts; /* where dqn_learner_dead_units looks at acts */
 };
 
 static enum dqn_status register_network(struct dqn_learner *l, struct dqn_arena *arena,
@@ -74,7 +75,10 @@ enum dqn_status dqn_learner_create(struct dqn_learner **out, struct dqn_arena *a
 }
 
 void dqn_learner_destroy(struct dqn_learner *learner) {
-    free(learner);
+    if (learner != NULL) {
+        free(learner->host_acts);
+        free(learner);
+    }
 }
 
 enum dqn_status dqn_learner_init(struct dqn_learner *l, struct dqn_queue *q) {
@@ -200,6 +204,42 @@ struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner) {
 
 struct dqn_buffer *dqn_learner_stats(const struct dqn_learner *learner) {
     return learner->stats;
+}
+
+/* Units of a layer that are 0 in all rows; y is [B, out_ld]. */
+static size_t count_dead(const float *y, const struct dqn_layer *layer, size_t batch) {
+    size_t dead = 0;
+    for (size_t unit = 0; unit < layer->out; unit++) {
+        size_t row = 0;
+        while (row < batch && y[row * layer->out_ld + unit] == 0.0f) {
+            row++;
+        }
+        dead += row == batch;
+    }
+    return dead;
+}
+
+enum dqn_status dqn_learner_dead_units(struct dqn_learner *l, struct dqn_queue *q, double *share) {
+    const struct dqn_net *net = l->o.net;
+    const struct dqn_backend *backend = q->device->backend;
+    if (l->host_acts == NULL) {
+        DQN_TRY(dqn_alloc((void **)&l->host_acts, 1, l->acts->bytes, "layer outputs"));
+    }
+    DQN_TRY(
+        backend->memory->copy(q, l->host_acts, l->acts->data, l->acts->bytes, DQN_COPY_TO_HOST));
+    DQN_TRY(backend->queue->wait(q));
+    for (size_t k = 0; k < l->o.n_agents; k++) {
+        size_t units = 0, dead = 0;
+        for (size_t i = 0; i + 1 < net->n_layers; i++) {
+            const struct dqn_layer *layer = &net->layer[i];
+            const float *y = l->host_acts + l->o.n_agents * l->batch * layer->output +
+                             k * l->batch * layer->out_ld;
+            units += layer->out;
+            dead += count_dead(y, layer, l->batch);
+        }
+        share[k] = (double)dead / (double)units;
+    }
+    return DQN_OK;
 }
 
 enum dqn_status dqn_learner_clear_stats(struct dqn_learner *l, struct dqn_queue *q) {

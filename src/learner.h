@@ -36,6 +36,10 @@ enum dqn_status dqn_learner_update(struct dqn_learner *learner, struct dqn_queue
 struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner);
 /* [K] struct dqn_step_stats: sums since the last clear. */
 struct dqn_buffer *dqn_learner_stats(const struct dqn_learner *learner);
+/* Share of the hidden units whose output was 0 for every row of the latest batch: dead, if they are
+ * ReLU. Copies the layers' outputs; the host waits. share: [K]. */
+enum dqn_status dqn_learner_dead_units(struct dqn_learner *learner, struct dqn_queue *q,
+                                       double *share);
 enum dqn_status dqn_learner_clear_stats(struct dqn_learner *learner, struct dqn_queue *q);
 
 #endif

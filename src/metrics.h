@@ -1,6 +1,6 @@
 /* One row an epoch and agent: what training reports. The first list is a function of seed and
- * config alone and is saved in checkpoints; the second depends on the clock and goes to
- * metrics.csv only. */
+ * config alone and is saved in checkpoints; the second depends on the clock or on scratch memory
+ * and goes to metrics.csv only. */
 #ifndef DQN_METRICS_H
 #define DQN_METRICS_H
 
@@ -39,7 +39,9 @@
     X(best_return) /* best eval_return so far */
 
 #define DQN_CLOCK_METRIC_LIST(X)                                                                   \
-    X(seconds) /* of the epoch's training, evaluation and saving apart */                          \
+    X(dead_units) /* share of hidden units that were 0 for all rows of the latest batch; nan       \
+                     before the first update */                                                    \
+    X(seconds)    /* of the epoch's training, evaluation and saving apart */                       \
     X(updates_per_s)                                                                               \
     X(env_steps_per_s)                                                                             \
     X(host_waits)   /* times the host waited for the device inside the epoch */                    \

@@ -286,10 +286,14 @@ static enum dqn_status check_finite(const struct dqn_trainer *t) {
 
 static enum dqn_status report_epoch(struct dqn_trainer *t, bool evaluated, double seconds,
                                     uint64_t waits) {
+    if (t->at.updates > 0) {
+        DQN_TRY(dqn_learner_dead_units(t->learner, t->queue, t->dead_units));
+    }
     for (size_t k = 0; k < t->n_agents; k++) {
         double row[DQN_METRIC_ALL];
         make_row(t, k, evaluated, row);
         add_clock_metrics(t, seconds, waits, row);
+        row[DQN_METRIC_dead_units] = t->at.updates > 0 ? t->dead_units[k] : NAN;
         DQN_TRY(dqn_metrics_add(t->metrics, row));
         if (t->on_epoch != NULL) {
             t->on_epoch(t->context, row);

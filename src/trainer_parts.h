@@ -95,6 +95,7 @@ struct dqn_trainer {
     double *best_score;                /* [K]; -inf before the first evaluation */
     double *best_epoch;                /* [K] */
     struct dqn_evaluation *evaluation; /* [K] scratch */
+    double *dead_units;                /* [K] of the epoch that ends */
     bool improved;                     /* agent 0, in the latest evaluation */
     struct dqn_metrics *metrics;
     struct dqn_progress progress;

@@ -194,6 +194,7 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     const size_t k = t->n_agents;
     DQN_TRY(dqn_alloc((void **)&t->agents, k, sizeof *t->agents, "agents"));
     DQN_TRY(dqn_alloc((void **)&t->best_score, k, sizeof(double), "best scores"));
+    DQN_TRY(dqn_alloc((void **)&t->dead_units, k, sizeof(double), "dead units"));
     DQN_TRY(dqn_alloc((void **)&t->best_epoch, k, sizeof(double), "best epochs"));
     DQN_TRY(dqn_alloc((void **)&t->evaluation, k, sizeof *t->evaluation, "evaluations"));
     for (size_t i = 0; i < k; i++) {
@@ -291,6 +292,7 @@ void dqn_trainer_destroy(struct dqn_trainer *t) {
     free(t->agents);
     free(t->best_score);
     free(t->best_epoch);
+    free(t->dead_units);
     free(t->evaluation);
     free(t);
 }

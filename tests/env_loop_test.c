@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "all_envs.h"
 #include "../envs/lane.h"
+#include "all_envs.h"
 #include "backend.h"
 
 /* ---- a vector of environments in host memory ------------------------------------------------- */
@@ -597,5 +597,18 @@ Test(nstep, lanes_do_not_mix) {
         }
     }
     tape_destroy(&t);
+    rig_close(&rig);
+}
+
+/* A number that is none stops the run where it appears, and is named. */
+Test(env_loop, a_number_that_is_none_is_refused_by_name) {
+    struct rig rig = rig_open(1, false);
+    struct vector v = vector_create(DQN_ENV_cartpole, 2, 3, 25, 5);
+    vector_start(&rig, &v);
+    ((struct cartpole_state *)v.a.states)[4].angle = NAN; /* agent 1, lane 1 */
+    cr_expect(ops(&rig)->step(rig.q, &v.a) == DQN_ERR_NONFINITE);
+    cr_expect_str_eq(dqn_error_text(), "environment cartpole: observation 1 of lane 1 (agent 1) is "
+                                       "nan in vector step 1");
+    vector_destroy(&v);
     rig_close(&rig);
 }

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "all_envs.h"
 #include "../../envs/lane.h"
 #include "../shared/nstep.h"
+#include "all_envs.h"
 
 enum { CHUNK_LANES = 64 };
 
@@ -117,6 +117,46 @@ static enum dqn_status run_reset(struct dqn_cpu_pool *pool, const void *args) {
     return DQN_OK;
 }
 
+static const char *name_of(float x) {
+    return dqn_float_is_nan(x) ? "nan" : x > 0.0f ? "inf" : "-inf";
+}
+
+/* Names the first number of a lane's step that is none: training on it would be nonsense. */
+static enum dqn_status refuse_lane(const struct dqn_env_args *a, size_t k, size_t e) {
+    const size_t at = k * a->lanes + e;
+    const unsigned long long step = (unsigned long long)a->counters[k].vector_steps;
+    for (size_t i = 0; i < a->obs; i++) {
+        const float x = a->obs_next[at * a->obs_ld + i];
+        if (!dqn_float_is_finite(x)) {
+            return dqn_fail(
+                DQN_ERR_NONFINITE,
+                "environment %s: observation %zu of lane %zu (agent %zu) is %s in vector "
+                "step %llu",
+                dqn_env_name(a->env), i, e, k, name_of(x), step);
+        }
+    }
+    return dqn_fail(DQN_ERR_NONFINITE,
+                    "environment %s: the reward of lane %zu (agent %zu) is %s in vector step %llu",
+                    dqn_env_name(a->env), e, k, name_of(a->reward[at]), step);
+}
+
+/* A number times zero is zero, unless it is infinite or none: one sum tells of a whole lane. */
+static enum dqn_status check_finite(const struct dqn_env_args *a) {
+    for (size_t k = 0; k < a->n_agents; k++) {
+        for (size_t e = 0; e < a->lanes; e++) {
+            const size_t at = k * a->lanes + e;
+            float sum = 0.0f * a->reward[at];
+            for (size_t i = 0; i < a->obs; i++) {
+                sum += 0.0f * a->obs_next[at * a->obs_ld + i];
+            }
+            if (sum != 0.0f) {
+                return refuse_lane(a, k, e);
+            }
+        }
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status run_step(struct dqn_cpu_pool *pool, const void *args) {
     struct dqn_env_args a = *(const struct dqn_env_args *)args;
     if (a.obs_before != NULL) {
@@ -127,7 +167,7 @@ static enum dqn_status run_step(struct dqn_cpu_pool *pool, const void *args) {
         a.counters[k].vector_steps++;
         a.counters[k].env_steps += a.lanes;
     }
-    return DQN_OK;
+    return check_finite(&a);
 }
 
 /* Stores this step's transition of each lane of a chunk, then emits the oldest one. */
