@@ -127,7 +127,8 @@ done:
 }
 
 int main(int argc, char **argv) {
-    const enum dqn_status status = start(argc, argv);
+    enum dqn_status status = start(argc, argv);
+    status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {
         fprintf(stderr, "dqn-bench: %s\n", dqn_error_text());
     }

@@ -213,16 +213,13 @@ int main(int argc, char **argv) {
     enum dqn_status status = dqn_cli_parse(&cli, &spec, argc, argv);
     if (status == DQN_OK && dqn_cli_has(&cli, "--help")) {
         dqn_cli_help(&spec, stdout);
-        return 0;
-    }
-    if (status == DQN_OK && dqn_cli_has(&cli, "--version")) {
+    } else if (status == DQN_OK && dqn_cli_has(&cli, "--version")) {
         dqn_versions_print(stdout);
-        return 0;
-    }
-    if (status == DQN_OK) {
+    } else if (status == DQN_OK) {
         dqn_log_set_quiet(dqn_cli_has(&cli, "--quiet"));
         status = run(&cli);
     }
+    status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {
         fprintf(stderr, "dqn-data: %s\n", dqn_error_text());
     }

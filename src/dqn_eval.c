@@ -319,7 +319,8 @@ static enum dqn_status start(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    const enum dqn_status status = start(argc, argv);
+    enum dqn_status status = start(argc, argv);
+    status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {
         fprintf(stderr, "dqn-eval: %s\n", dqn_error_text());
     }

@@ -129,6 +129,18 @@ expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
 says out '{'
 expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
 says out '"bench": "collect"'
+# loses COMMAND...: its standard output is a full disk.
+loses() {
+  local code=0
+  step=$((step + 1))
+  "$@" >/dev/full 2>err </dev/null || code=$?
+  [ "$code" -eq 5 ] || fail "exit code $code instead of 5 on a full disk: ${*/#$bin\//}"
+  says err 'the standard output could not be written'
+}
+loses "$bin/dqn-eval" checkpoints/short-1 --episodes 5 --json
+loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
+loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
+loses "$bin/dqn-data" --help
 expect 2 "$train" --resume checkpoints/short-1 --init-from checkpoints/short-2/best.h5
 says err '--init-from'
 
@@ -238,6 +250,25 @@ says err 'checkpoints/busy-1'
 kill -TERM "$busy"
 wait "$busy"
 [ $? -eq 143 ] || fail 'the first process did not go on'
+
+# ---- a resume changes only a run's own folder, and only once it stands ----
+expect 0 "$train" short.yaml --name home --quiet
+mkdir -p elsewhere
+echo mine >elsewhere/config.yaml
+cp checkpoints/home-1/best.h5 elsewhere/net.h5
+expect 2 "$train" --resume elsewhere/net.h5
+says err "is no run's folder"
+[ "$(cat elsewhere/config.yaml)" = mine ] || fail 'a foreign config.yaml was written over'
+ln -s "$PWD/checkpoints/home-1/epoch-000003.h5" elsewhere/link.h5
+before=$(find checkpoints/home-1 | sort)
+expect 2 "$train" --resume elsewhere/link.h5 --set replay.capacity=7777
+[ "$before" = "$(find checkpoints/home-1 | sort)" ] || fail 'a refused resume changed the folder'
+expect 0 "$train" --resume elsewhere/link.h5 --quiet
+[ -e checkpoints/home-1/epoch-000004.h5 ] || fail 'the run did not go on in its own folder'
+expect 2 "$train" short.yaml --set output=
+says err 'names no folder'
+expect 2 "$train" short.yaml --set train.replay_ratio=1e-9
+says err 'makes no update'
 
 echo "$step commands, a whole run takes $whole_ms ms, $failures failures"
 [ "$failures" -eq 0 ]

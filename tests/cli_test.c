@@ -1,7 +1,9 @@
 /* Command lines: what is taken, what is refused, and the texts made from the table. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -84,4 +86,22 @@ Test(cli, edit_distances_of_known_pairs) {
     cr_expect_eq(dqn_edit_distance("", "abc"), 3);
     cr_expect_eq(dqn_edit_distance("abc", ""), 3);
     cr_expect_eq(dqn_edit_distance("same", "same"), 0);
+}
+
+Test(cli, output_that_was_lost_is_an_error) {
+    cr_assert_eq(dqn_cli_finish_output(), DQN_OK);
+    const int kept = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);
+    cr_assert(kept >= 0 && full >= 0);
+    dup2(full, STDOUT_FILENO);
+    printf("a line\n");
+    const enum dqn_status status = dqn_cli_finish_output();
+    const enum dqn_status again = dqn_cli_finish_output(); /* the stream remembers */
+    dup2(kept, STDOUT_FILENO);
+    clearerr(stdout);
+    close(full);
+    close(kept);
+    cr_expect_eq(status, DQN_ERR_DISK);
+    cr_expect_eq(again, DQN_ERR_DISK);
+    cr_expect_not_null(strstr(dqn_error_text(), "the standard output could not be written"));
+    cr_expect_eq(dqn_cli_finish_output(), DQN_OK);
 }
