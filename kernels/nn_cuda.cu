@@ -4,6 +4,7 @@
 
 #include "nn_cuda.cuh"
 #include "nn_tile_cuda.cuh"
+#include "step_cuda.cuh"
 
 /* ---- forward ---- */
 
@@ -132,10 +133,10 @@ static size_t align_up(size_t bytes) {
 }
 
 /* The workspace, in bytes from its start: what apply uses, dz of each layer but a plain last one
- * (which is dq), parts of the gradient [K, S, P]. */
+ * (which is dq), what an update in two kernels uses, parts of the gradient [K, S, P]. */
 struct backward_space {
     size_t dz[DQN_MAX_LAYERS];
-    size_t parts;
+    size_t step, parts;
     size_t bytes;
 };
 
@@ -149,6 +150,8 @@ static struct backward_space layout(const struct dqn_net *net, size_t n_agents, 
             at += align_up(n_agents * batch * net->layer[l].out_ld * sizeof(float));
         }
     }
+    space.step = at;
+    at += dqn_step_bytes(net, n_agents, batch);
     space.parts = at;
     space.bytes = at + n_agents * parts_of(net, batch) * net->n_params * sizeof(float);
     return space;
@@ -239,6 +242,18 @@ static enum dqn_status backward_by_layers(struct dqn_cuda_queue *q,
     return DQN_OK;
 }
 
+/* dz of each layer in the workspace; a plain last layer's is dq. */
+static void place_gradients(const struct dqn_backward_args *args, const struct backward_space *space,
+                            float *dz[DQN_MAX_LAYERS]) {
+    const struct dqn_net *net = args->net;
+    for (size_t l = 0; l < net->n_layers; l++) {
+        dz[l] = floats_at(args->workspace, space->dz[l]);
+    }
+    if (!net->dueling) {
+        dz[net->n_layers - 1] = (float *)args->dq; /* which backward reads only */
+    }
+}
+
 static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_backward_args *args) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     const struct dqn_net *net = args->net;
@@ -249,13 +264,9 @@ static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_ba
     float *dz[DQN_MAX_LAYERS] = {NULL};
     DQN_TRY(check_agents(k));
     (void)dqn_cuda_stream(base); /* joins what was left running: all sides are used here */
-    for (size_t l = 0; l < net->n_layers; l++) {
-        dz[l] = floats_at(args->workspace, space.dz[l]);
-    }
+    place_gradients(args, &space, dz);
     if (net->dueling) {
         DQN_TRY(dqn_layer_q_to_head(q, net, rows, args->dq, dz[net->n_layers - 1]));
-    } else {
-        dz[net->n_layers - 1] = (float *)args->dq; /* read only */
     }
     if (tiles && dqn_tile_sums(args->batch)) {
         DQN_TRY(dqn_tile_input_gradients(q, args, dz));
@@ -267,7 +278,21 @@ static enum dqn_status cuda_backward(struct dqn_queue *base, const struct dqn_ba
                                          args->accumulate, args->grads);
 }
 
+/* ---- a whole update ---- */
+
+static enum dqn_status cuda_update(struct dqn_queue *base, const struct dqn_update_args *args,
+                                   bool *done) {
+    const struct dqn_backward_args *backward = &args->backward;
+    const struct backward_space space = layout(backward->net, backward->n_agents, backward->batch);
+    float *dz[DQN_MAX_LAYERS] = {NULL};
+    DQN_TRY(check_agents(backward->n_agents));
+    (void)dqn_cuda_stream(base); /* joins what was left running */
+    place_gradients(backward, &space, dz);
+    return dqn_step_update(dqn_cuda_queue_of(base), args, dz,
+                           floats_at(backward->workspace, space.step), done);
+}
+
 const struct dqn_nn_ops dqn_cuda_nn_ops = {
-    workspace_bytes, dqn_cuda_init,  cuda_forward, cuda_backward,
-    dqn_cuda_td,     dqn_cuda_apply, dqn_cuda_act, cuda_forward_many,
+    workspace_bytes, dqn_cuda_init, cuda_forward,      cuda_backward, dqn_cuda_td,
+    dqn_cuda_apply,  dqn_cuda_act,  cuda_forward_many, cuda_update,
 };

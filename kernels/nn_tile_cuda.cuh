@@ -92,6 +92,65 @@ static __device__ __forceinline__ void dqn_tile_mma(float *d, uint32_t a0, uint3
     (void)d, (void)a0, (void)a1, (void)a2, (void)a3, (void)b0, (void)b1;
 #endif
 }
+
+/* One factor of a product, in TF32, or (EXACT) as the sum of two TF32 numbers: together they hold
+ * 22 bits of the 24, so that three products of tensor cores give nearly a product of floats. The
+ * idea is known as 3xTF32. */
+template <bool EXACT, int N> struct dqn_tile_factor {
+    uint32_t high[N], low[EXACT ? N : 1];
+
+    __device__ __forceinline__ void put(int i, float v) {
+        high[i] = dqn_tf32(v);
+        if (EXACT) {
+            high[i] &= 0xffffe000u; /* the bits behind a TF32 number are unspecified */
+            low[i] = dqn_tf32(v - __uint_as_float(high[i]));
+        }
+    }
+};
+
+template <bool EXACT> struct dqn_tile_a : dqn_tile_factor<EXACT, 4> {
+    __device__ __forceinline__ void set(float v0, float v1, float v2, float v3) {
+        this->put(0, v0);
+        this->put(1, v1);
+        this->put(2, v2);
+        this->put(3, v3);
+    }
+
+    /* Of numbers that dqn_tile_round has made. */
+    __device__ __forceinline__ void take(float v0, float v1, float v2, float v3) {
+        if (EXACT) {
+            set(v0, v1, v2, v3);
+            return;
+        }
+        this->high[0] = __float_as_uint(v0);
+        this->high[1] = __float_as_uint(v1);
+        this->high[2] = __float_as_uint(v2);
+        this->high[3] = __float_as_uint(v3);
+    }
+};
+
+/* v as factors keep it: rounded once, by whom it is written, if its low part is not used. */
+template <bool EXACT> static __device__ __forceinline__ float dqn_tile_round(float v) {
+    return EXACT ? v : __uint_as_float(dqn_tf32(v));
+}
+
+template <bool EXACT> struct dqn_tile_b : dqn_tile_factor<EXACT, 2> {
+    __device__ __forceinline__ void set(float v0, float v1) {
+        this->put(0, v0);
+        this->put(1, v1);
+    }
+};
+
+/* d += a b; the small parts first. */
+template <bool EXACT>
+static __device__ __forceinline__ void dqn_tile_product(float *d, const struct dqn_tile_a<EXACT> &a,
+                                                        const struct dqn_tile_b<EXACT> &b) {
+    if (EXACT) {
+        dqn_tile_mma(d, a.low[0], a.low[1], a.low[2], a.low[3], b.high[0], b.high[1]);
+        dqn_tile_mma(d, a.high[0], a.high[1], a.high[2], a.high[3], b.low[0], b.low[1]);
+    }
+    dqn_tile_mma(d, a.high[0], a.high[1], a.high[2], a.high[3], b.high[0], b.high[1]);
+}
 #endif
 
 #endif

@@ -1,6 +1,6 @@
 /* Backward passes of small networks in TF32: one kernel down through the layers, one for all
  * weights; see nn_tile_cuda.cuh. */
-#include "nn_tile_cuda.cuh"
+#include "nn_tile_sums_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, DEPTH = DQN_TILE_DEPTH };
 enum { TALLEST = 2 /* 32 rows */, COLUMNS = 32 /* of a warp */ };
@@ -210,112 +210,32 @@ enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
 
 /* ---- weights ---- */
 
-enum { MOST_ROWS = 512, SIDE = 32 /* of a block's part of W */, SIDE_STRIDE = SIDE + 4 };
+enum { MOST_ROWS = 512 };
 
 bool dqn_tile_sums(size_t batch) {
     return batch <= MOST_ROWS;
 }
-
-struct weight_layer {
-    const float *dz, *x; /* [K, B, out_ld], [K, B, in_ld] */
-    unsigned in_ld, out_ld;
-    size_t weight, bias;
-    unsigned first_block, blocks_across;
-};
 
 struct weights {
     unsigned n_layers, batch;
     bool accumulate;
     size_t n_params;
     float *grads;
-    struct weight_layer layer[DQN_TILE_LAYERS];
+    struct dqn_weight_layer layer[DQN_TILE_LAYERS];
 };
-
-/* Row `row` of a [batch, ld] matrix at columns column ..; zero outside. */
-static __device__ __forceinline__ float4 load_four(const float *from, unsigned batch, unsigned ld,
-                                                   unsigned row, unsigned column) {
-    return row < batch && column < ld ? *(const float4 *)(from + (size_t)row * ld + column)
-                                      : dqn_zero4();
-}
-
-static __device__ __forceinline__ void round_four(float4 v, uint32_t *bits) {
-    bits[0] = dqn_tf32(v.x);
-    bits[1] = dqn_tf32(v.y);
-    bits[2] = dqn_tf32(v.z);
-    bits[3] = dqn_tf32(v.w);
-}
-
-static __device__ __forceinline__ float4 add_four(float4 a, float4 b) {
-    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
-
-/* This warp's share of dW [32, 32] and of the column sums of dz: every eighth group of 8 batch
- * rows. Product (i, j) of 2 x 4 has W's rows m + 4g + 2i and m + 4g + 2i + 1 and columns n + 4g +
- * j. */
-static __device__ __forceinline__ void sum_share(const struct weight_layer *layer, const float *dz,
-                                                 const float *x, unsigned batch, unsigned m,
-                                                 unsigned n, float (*acc)[4][4], float4 *sums) {
-    const unsigned g = threadIdx.x % DQN_WARP / 4, t = threadIdx.x % 4;
-#pragma unroll 4
-    for (unsigned row = threadIdx.x / DQN_WARP * 8 + t; row - t < batch; row += 8 * WARPS) {
-        const float4 a_low = load_four(dz, batch, layer->out_ld, row, m + 4 * g);
-        const float4 a_high = load_four(dz, batch, layer->out_ld, row + 4, m + 4 * g);
-        const float4 b_low = load_four(x, batch, layer->in_ld, row, n + 4 * g);
-        const float4 b_high = load_four(x, batch, layer->in_ld, row + 4, n + 4 * g);
-        uint32_t a0[4], a1[4], b0[4], b1[4];
-        *sums = add_four(add_four(*sums, a_low), a_high);
-        round_four(a_low, a0);
-        round_four(a_high, a1);
-        round_four(b_low, b0);
-        round_four(b_high, b1);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                dqn_tile_mma(acc[i][j], a0[2 * i], a0[2 * i + 1], a1[2 * i], a1[2 * i + 1], b0[j],
-                             b1[j]);
-            }
-        }
-    }
-}
-
-/* The warp's sums into its own part of shared memory. */
-static __device__ __forceinline__ void store_share(const float (*acc)[4][4], float *share) {
-    const unsigned g = threadIdx.x % DQN_WARP / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-        for (int part = 0; part < 4; part++) { /* columns 8t, 8t + 4 of two rows */
-            const unsigned row = 4 * g + 2 * i + part / 2, column = 8 * t + part % 2 * 4;
-            *(float4 *)(share + row * SIDE_STRIDE + column) =
-                make_float4(acc[i][0][part], acc[i][1][part], acc[i][2][part], acc[i][3][part]);
-        }
-    }
-}
-
-static __device__ __forceinline__ float4 sum_over_threads(float4 v) {
-#pragma unroll
-    for (int offset = 1; offset <= 2; offset *= 2) { /* threads 4g .. 4g + 3 */
-        v.x += __shfl_xor_sync(0xffffffffu, v.x, offset);
-        v.y += __shfl_xor_sync(0xffffffffu, v.y, offset);
-        v.z += __shfl_xor_sync(0xffffffffu, v.z, offset);
-        v.w += __shfl_xor_sync(0xffffffffu, v.w, offset);
-    }
-    return v;
-}
 
 /* Grid: 32 x 32 parts of all layers' W, K; block 256: the warps share the batch rows and are added
  * up in order; 38 KB shared. Bound by the latency of its reads. */
 static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct weights a) {
-    __shared__ float shares[WARPS][SIDE * SIDE_STRIDE];
-    __shared__ float biases[WARPS][SIDE];
+    __shared__ float shares[WARPS][DQN_TILE_SIDE * DQN_TILE_SIDE_STRIDE];
+    __shared__ float biases[WARPS][DQN_TILE_SIDE];
     unsigned l = 0;
     while (l + 1 < a.n_layers && blockIdx.x >= a.layer[l + 1].first_block) {
         l++;
     }
-    const struct weight_layer *layer = &a.layer[l];
+    const struct dqn_weight_layer *layer = &a.layer[l];
     const unsigned block = blockIdx.x - layer->first_block, warp = threadIdx.x / DQN_WARP;
-    const unsigned m = block / layer->blocks_across * SIDE, n = block % layer->blocks_across * SIDE;
+    const unsigned m = block / layer->blocks_across * DQN_TILE_SIDE, n = block % layer->blocks_across * DQN_TILE_SIDE;
     const size_t agent = blockIdx.y, rows = agent * a.batch;
     float acc[2][4][4];
     float4 sums = dqn_zero4();
@@ -326,10 +246,10 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
             acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.0f;
         }
     }
-    sum_share(layer, layer->dz + rows * layer->out_ld, layer->x + rows * layer->in_ld, a.batch, m,
+    dqn_tile_sum_share<false>(layer, layer->dz + rows * layer->out_ld, layer->x + rows * layer->in_ld, a.batch, m,
               n, acc, &sums);
-    store_share(acc, shares[warp]);
-    sums = sum_over_threads(sums);
+    dqn_tile_store_share(acc, shares[warp]);
+    sums = dqn_tile_sum_four(sums);
     if (threadIdx.x % 4 == 0) {
         *(float4 *)&biases[warp][threadIdx.x % DQN_WARP] = sums;
     }
@@ -339,13 +259,13 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
     if (m + row < layer->out_ld && n + column < layer->in_ld) {
         float4 *to =
             (float4 *)(grads + layer->weight + (size_t)(m + row) * layer->in_ld + n + column);
-        float4 sum = *(const float4 *)&shares[0][row * SIDE_STRIDE + column];
+        float4 sum = *(const float4 *)&shares[0][row * DQN_TILE_SIDE_STRIDE + column];
         for (int w = 1; w < WARPS; w++) {
-            sum = add_four(sum, *(const float4 *)&shares[w][row * SIDE_STRIDE + column]);
+            sum = dqn_add4(sum, *(const float4 *)&shares[w][row * DQN_TILE_SIDE_STRIDE + column]);
         }
-        *to = a.accumulate ? add_four(*to, sum) : sum;
+        *to = a.accumulate ? dqn_add4(*to, sum) : sum;
     }
-    if (n == 0 && threadIdx.x < SIDE && m + threadIdx.x < layer->out_ld) {
+    if (n == 0 && threadIdx.x < DQN_TILE_SIDE && m + threadIdx.x < layer->out_ld) {
         float *to = grads + layer->bias + m + threadIdx.x;
         float sum = biases[0][threadIdx.x];
         for (int w = 1; w < WARPS; w++) {
@@ -369,7 +289,7 @@ enum dqn_status dqn_tile_weight_gradients(struct dqn_cuda_queue *q,
     weights.n_params = net->n_params;
     weights.grads = args->grads;
     for (size_t l = 0; l < net->n_layers; l++) {
-        struct weight_layer *to = &weights.layer[l];
+        struct dqn_weight_layer *to = &weights.layer[l];
         to->dz = dz[l];
         to->x = l == 0 ? args->x : args->acts + rows * net->layer[l - 1].output;
         to->in_ld = (unsigned)net->layer[l].in_ld;
@@ -377,8 +297,8 @@ enum dqn_status dqn_tile_weight_gradients(struct dqn_cuda_queue *q,
         to->weight = net->layer[l].weight;
         to->bias = net->layer[l].bias;
         to->first_block = blocks;
-        to->blocks_across = (to->in_ld + SIDE - 1) / SIDE;
-        blocks += to->blocks_across * ((to->out_ld + SIDE - 1) / SIDE);
+        to->blocks_across = (to->in_ld + DQN_TILE_SIDE - 1) / DQN_TILE_SIDE;
+        blocks += to->blocks_across * ((to->out_ld + DQN_TILE_SIDE - 1) / DQN_TILE_SIDE);
     }
     k_sum_weights<<<dim3(blocks, (unsigned)args->n_agents), THREADS, 0, q->stream>>>(weights);
     DQN_LAUNCHED(k_sum_weights);

@@ -1,7 +1,7 @@
 /* How rows are drawn on the GPU: uniform, proportional to priority (tree or scan), or by rank; and
  * the priorities that an update writes. Everything is integers, so no result depends on the order
  * of threads. */
-#include "sampler_cuda.cuh"
+#include "sampler_update_cuda.cuh"
 
 enum { SAMPLER_THREADS = 128, UPDATE_THREADS = 1024 };
 
@@ -144,103 +144,42 @@ enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_a
  *  3. the owner adds the difference of the leaves to the sums above, modulo 2^64. */
 enum { TAKE_OLD, PUT_NEW, ADD_DIFFERENCE };
 
-struct update_state {
-    struct dqn_tree_shape shape;
-    uint64_t *sums; /* [K, stride] */
-    uint32_t *replaced;
-    size_t capacity;
-};
-
-/* The new priority of a row, counted in what the warp reports. */
-struct seen {
-    uint32_t n_nan, n_inf, largest; /* bits of the largest finite one */
-};
-
-static __device__ __forceinline__ uint32_t new_priority(const struct dqn_agent *agent, float td,
-                                                        struct seen *seen) {
-    const struct dqn_priority priority = dqn_priority_of_td(agent, td);
-    const uint32_t bits = dqn_float_bits(priority.value);
-    seen->n_nan += priority.kind == DQN_PRIORITY_NAN;
-    seen->n_inf += priority.kind == DQN_PRIORITY_INF;
-    if (priority.kind == DQN_PRIORITY_FINITE && bits > seen->largest) {
-        seen->largest = bits;
-    }
-    return bits;
-}
-
-/* By whole warps. */
-static __device__ __forceinline__ void report_seen(const struct dqn_priority_args *a, size_t k,
-                                                   struct seen seen) {
-    seen.n_nan = dqn_warp_sum(seen.n_nan);
-    seen.n_inf = dqn_warp_sum(seen.n_inf);
-    seen.largest = dqn_warp_max(seen.largest);
-    if (threadIdx.x % DQN_WARP != 0) {
-        return;
-    }
-    if (seen.n_nan > 0) {
-        atomicAdd((unsigned long long *)&a->counters[k].priority_nan,
-                  (unsigned long long)seen.n_nan);
-    }
-    if (seen.n_inf > 0) {
-        atomicAdd((unsigned long long *)&a->counters[k].priority_inf,
-                  (unsigned long long)seen.n_inf);
-    }
-    if (seen.largest > 0) {
-        atomicMax((uint32_t *)&a->priority_seen[k], seen.largest);
-    }
-}
-
-/* To the sums above `row`, by the one thread that took its old priority out. */
-static __device__ __forceinline__ void add_difference(const struct update_state *state, size_t k,
-                                                      size_t row, uint32_t old, float priority) {
-    uint64_t *own = state->sums + k * state->shape.stride;
-    const uint64_t difference = dqn_cuda_leaf(priority) - dqn_cuda_leaf(dqn_float_from_bits(old));
-    if (old == 0 || difference == 0) {
-        return;
-    }
-    for (int level = 0; level < state->shape.n_levels; level++) {
-        row /= DQN_TREE_FAN;
-        atomicAdd((unsigned long long *)&own[state->shape.first[level] + row],
-                  (unsigned long long)difference);
-    }
-}
-
 /* All three parts, a thread a row. Grid: 1 x agents; block: the batch in whole warps, up to 1024;
  * no shared memory. Bound by the latency of scattered atomics; the new priorities are computed
  * while the old ones are on their way. */
-static __global__ void k_update_rows(struct dqn_priority_args a, struct update_state state) {
+static __global__ void k_update_rows(struct dqn_priority_args a, struct dqn_update_state state) {
     const size_t k = blockIdx.y, b = threadIdx.x, at = k * a.batch + (b < a.batch ? b : 0);
     const bool active = b < a.batch;
     const size_t row = (size_t)a.index[at];
     const float td = a.td[at];
     uint32_t *cell = (uint32_t *)a.priorities + k * state.capacity + row;
-    struct seen seen = {0, 0, 0};
+    struct dqn_seen seen = {0, 0, 0};
     uint32_t old = 0, fresh = 0;
     if (a.ok[k] == 0 || a.ring->size == 0) {
         return;
     }
     if (active) {
         old = atomicExch(cell, 0u);
-        fresh = new_priority(&a.agents[k], td, &seen);
+        fresh = dqn_new_priority(&a.agents[k], td, &seen);
     }
     __syncthreads();
     if (active) {
         atomicMax(cell, fresh);
     }
-    report_seen(&a, k, seen);
+    dqn_report_seen(a.counters, a.priority_seen, k, seen);
     __syncthreads();
     if (active && state.shape.n_levels > 0) {
-        add_difference(&state, k, row, old, __ldcg((const float *)cell));
+        dqn_add_difference(&state, k, row, old, __ldcg((const float *)cell));
     }
 }
 
 /* One part of a large batch. Grid: B / 256 x agents; block 256; no shared memory. Bound by the
  * latency of scattered atomics. */
 template <int PART>
-static __global__ void k_update_part(struct dqn_priority_args a, struct update_state state) {
+static __global__ void k_update_part(struct dqn_priority_args a, struct dqn_update_state state) {
     const size_t k = blockIdx.y;
     uint32_t *column = (uint32_t *)a.priorities + k * state.capacity;
-    struct seen seen = {0, 0, 0};
+    struct dqn_seen seen = {0, 0, 0};
     if (a.ok[k] == 0 || a.ring->size == 0) {
         return;
     }
@@ -249,20 +188,20 @@ static __global__ void k_update_part(struct dqn_priority_args a, struct update_s
         if (PART == TAKE_OLD) {
             state.replaced[at] = atomicExch(&column[row], 0u);
         } else if (PART == PUT_NEW) {
-            atomicMax(&column[row], new_priority(&a.agents[k], a.td[at], &seen));
+            atomicMax(&column[row], dqn_new_priority(&a.agents[k], a.td[at], &seen));
         } else {
-            add_difference(&state, k, row, state.replaced[at],
+            dqn_add_difference(&state, k, row, state.replaced[at],
                            a.priorities[k * state.capacity + row]);
         }
     }
     if (PART == PUT_NEW) {
-        report_seen(&a, k, seen);
+        dqn_report_seen(a.counters, a.priority_seen, k, seen);
     }
 }
 
 template <int PART>
 static enum dqn_status launch_part(struct dqn_queue *q, const struct dqn_priority_args *args,
-                                   const struct update_state *state) {
+                                   const struct dqn_update_state *state) {
     enum { PART_THREADS = 256 };
     const dim3 grid(dqn_cuda_blocks(args->batch, PART_THREADS),
                     (unsigned)args->sampler->spec.n_agents);
@@ -272,7 +211,7 @@ static enum dqn_status launch_part(struct dqn_queue *q, const struct dqn_priorit
 }
 
 static enum dqn_status launch_update(struct dqn_queue *q, const struct dqn_priority_args *args,
-                                     const struct update_state *state) {
+                                     const struct dqn_update_state *state) {
     if (args->batch <= UPDATE_THREADS) {
         const dim3 grid(1, (unsigned)args->sampler->spec.n_agents);
         const unsigned threads = (unsigned)((args->batch + DQN_WARP - 1) / DQN_WARP * DQN_WARP);
@@ -294,7 +233,7 @@ static enum dqn_status update(struct dqn_queue *q, const struct dqn_priority_arg
         return dqn_fail(DQN_ERR_STATE, "an update of %zu rows; the sampler was made for %zu",
                         args->batch, s->spec.batch);
     }
-    struct update_state state;
+    struct dqn_update_state state;
     state.shape = s->shape;
     state.sums = has_tree(s) ? (uint64_t *)s->sums->data : NULL;
     state.replaced = (uint32_t *)s->replaced->data;

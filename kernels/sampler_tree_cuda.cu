@@ -1,7 +1,7 @@
 /* Proportional draws by a wide tree: sums of 32, 1024, ... leaves in exact integers, so that the
  * top is the sum of the leaves after any number of updates. The updates themselves are in
  * sampler_cuda.cu. */
-#include "sampler_cuda.cuh"
+#include "sampler_tree_cuda.cuh"
 
 enum { TREE_THREADS = 256, NODES_A_BLOCK = TREE_THREADS / DQN_WARP };
 
@@ -22,20 +22,6 @@ enum dqn_status dqn_cuda_tree_add(struct dqn_sampler *s, struct dqn_arena *arena
 
 /* ---- draws ---- */
 
-/* Which of the warp's 32 values, laid end to end, holds *place; *place becomes the offset in it. */
-static __device__ __forceinline__ unsigned choose_child(uint64_t value, uint64_t *place) {
-    const unsigned all = 0xffffffffu, lane = threadIdx.x % DQN_WARP;
-    uint64_t sum = value;
-#pragma unroll
-    for (unsigned offset = 1; offset < DQN_WARP; offset *= 2) {
-        const uint64_t left = __shfl_up_sync(all, sum, offset);
-        sum += lane >= offset ? left : 0;
-    }
-    const unsigned child = (unsigned)__ffs((int)__ballot_sync(all, sum > *place)) - 1;
-    *place -= __shfl_sync(all, sum - value, (int)child);
-    return child;
-}
-
 /* A warp goes down: each level is one read of 32 neighbours. */
 struct tree_find {
     enum { LANES = DQN_WARP };
@@ -55,12 +41,12 @@ struct tree_find {
         for (int level = shape.n_levels - 1; level >= 0; level--) {
             const size_t child = node * DQN_TREE_FAN + lane;
             const uint64_t sum = sums[k * shape.stride + shape.first[level] + child];
-            node = node * DQN_TREE_FAN + choose_child(sum, &place);
+            node = node * DQN_TREE_FAN + dqn_tree_choose(sum, &place);
         }
         const size_t leaf_row = node * DQN_TREE_FAN + lane;
         const uint64_t leaf =
             leaf_row < capacity ? dqn_cuda_leaf(a->priorities[k * capacity + leaf_row]) : 0;
-        const unsigned chosen = choose_child(leaf, &place);
+        const unsigned chosen = dqn_tree_choose(leaf, &place);
         *mass = __shfl_sync(0xffffffffu, leaf, (int)chosen);
         return node * DQN_TREE_FAN + chosen;
     }

@@ -171,6 +171,8 @@ struct dqn_act_args {
     uint64_t *histogram;                 /* [K, A] += 1 for each action; may be NULL */
 };
 
+struct dqn_update_args;
+
 struct dqn_nn_ops {
     size_t (*workspace_bytes)(const struct dqn_device *device, const struct dqn_net *net,
                               size_t n_agents, size_t batch);
@@ -184,6 +186,11 @@ struct dqn_nn_ops {
      * apart, acts included; the results are those of n calls of forward. */
     enum dqn_status (*forward_many)(struct dqn_queue *q, const struct dqn_forward_args *args,
                                     size_t n);
+    /* NULL, or a whole update in fewer kernels; *done says whether these arguments are served. What
+     * lives on (parameters, target, moments, priorities, counters, statistics, index, td, acts) is
+     * as after the operations one by one, but for the rounding of sums; other outputs (batch but
+     * state, q, dq, weight, grads) may stay unwritten. */
+    enum dqn_status (*update)(struct dqn_queue *q, const struct dqn_update_args *args, bool *done);
 };
 
 /* ---- env: vectorised environments ----------------------------------------------------------- */
@@ -369,6 +376,18 @@ struct dqn_sampler_ops {
      * results are those of draw, then gather with gather.index = draw.index. */
     enum dqn_status (*draw_gather)(struct dqn_queue *q, const struct dqn_draw_args *draw,
                                    const struct dqn_gather_args *gather, bool *gathered);
+};
+
+/* One update of the learner, as the operations that it consists of: draw, gather, forward passes
+ * (at s online, at s' target, at s' online for double DQN), TD errors, backward, apply, priorities.
+ * Replay and learner are on one device. */
+struct dqn_update_args {
+    struct dqn_draw_args draw;
+    struct dqn_gather_args gather;
+    struct dqn_td_args td;
+    struct dqn_backward_args backward;
+    struct dqn_apply_args apply;
+    struct dqn_priority_args priority;
 };
 
 /* ---- the registry --------------------------------------------------------------------------- */

@@ -126,10 +126,10 @@ static enum dqn_status evaluate_batch(struct dqn_learner *l, struct dqn_queue *q
     return DQN_OK;
 }
 
-static enum dqn_status td_errors(struct dqn_learner *l, struct dqn_queue *q,
-                                 const struct dqn_replay_batch *batch, bool accumulate) {
+static struct dqn_td_args td_args(const struct dqn_learner *l, const struct dqn_replay_batch *batch,
+                                  bool accumulate) {
     const struct dqn_net *net = l->o.net;
-    const struct dqn_td_args args = {
+    return (struct dqn_td_args){
         .n_agents = l->o.n_agents,
         .batch = l->batch,
         .actions = net->actions,
@@ -149,52 +149,76 @@ static enum dqn_status td_errors(struct dqn_learner *l, struct dqn_queue *q,
         .dq = l->dq->data,
         .batch_stats = l->batch_stats->data,
         .accumulate = accumulate};
-    return q->device->backend->nn->td(q, &args);
 }
 
-static enum dqn_status backward(struct dqn_learner *l, struct dqn_queue *q,
-                                const struct dqn_replay_batch *batch, bool accumulate) {
-    const struct dqn_backward_args args = {.net = l->o.net,
-                                           .n_agents = l->o.n_agents,
-                                           .batch = l->batch,
-                                           .params = l->params->data,
-                                           .x = batch->state,
-                                           .acts = l->acts->data,
-                                           .dq = l->dq->data,
-                                           .grads = l->grads->data,
-                                           .accumulate = accumulate,
-                                           .workspace = l->workspace->data};
-    return q->device->backend->nn->backward(q, &args);
+static struct dqn_backward_args backward_args(const struct dqn_learner *l,
+                                              const struct dqn_replay_batch *batch,
+                                              bool accumulate) {
+    return (struct dqn_backward_args){.net = l->o.net,
+                                      .n_agents = l->o.n_agents,
+                                      .batch = l->batch,
+                                      .params = l->params->data,
+                                      .x = batch->state,
+                                      .acts = l->acts->data,
+                                      .dq = l->dq->data,
+                                      .grads = l->grads->data,
+                                      .accumulate = accumulate,
+                                      .workspace = l->workspace->data};
 }
 
-static enum dqn_status apply(struct dqn_learner *l, struct dqn_queue *q) {
-    const struct dqn_apply_args args = {.net = l->o.net,
-                                        .n_agents = l->o.n_agents,
-                                        .n_batches = (size_t)l->config.accumulate,
-                                        .max_nonfinite = (uint64_t)l->config.max_nonfinite,
-                                        .agents = l->o.agents->data,
-                                        .counters = l->o.counters->data,
-                                        .params = l->params->data,
-                                        .target = l->target->data,
-                                        .grads = l->grads->data,
-                                        .moment1 = l->moment1->data,
-                                        .moment2 = l->moment2->data,
-                                        .batch_stats = l->batch_stats->data,
-                                        .stats = l->stats->data,
-                                        .ok = l->ok->data,
-                                        .workspace = l->workspace->data};
-    return q->device->backend->nn->apply(q, &args);
+static struct dqn_apply_args apply_args(const struct dqn_learner *l) {
+    return (struct dqn_apply_args){.net = l->o.net,
+                                   .n_agents = l->o.n_agents,
+                                   .n_batches = (size_t)l->config.accumulate,
+                                   .max_nonfinite = (uint64_t)l->config.max_nonfinite,
+                                   .agents = l->o.agents->data,
+                                   .counters = l->o.counters->data,
+                                   .params = l->params->data,
+                                   .target = l->target->data,
+                                   .grads = l->grads->data,
+                                   .moment1 = l->moment1->data,
+                                   .moment2 = l->moment2->data,
+                                   .batch_stats = l->batch_stats->data,
+                                   .stats = l->stats->data,
+                                   .ok = l->ok->data,
+                                   .workspace = l->workspace->data};
+}
+
+/* The whole update by one operation, where the backend offers it for these sizes. */
+static enum dqn_status update_at_once(struct dqn_learner *l, struct dqn_queue *q, bool *done) {
+    const struct dqn_nn_ops *nn = q->device->backend->nn;
+    struct dqn_replay_batch batch;
+    struct dqn_update_args args;
+    *done = false;
+    if (nn->update == NULL || l->config.accumulate != 1 ||
+        !dqn_replay_describe(l->o.replay, &batch, &args.draw, &args.gather, &args.priority)) {
+        return DQN_OK;
+    }
+    args.priority.ok = l->ok->data;
+    args.td = td_args(l, &batch, false);
+    args.backward = backward_args(l, &batch, false);
+    args.apply = apply_args(l);
+    return nn->update(q, &args, done);
 }
 
 enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
+    const struct dqn_nn_ops *nn = q->device->backend->nn;
+    bool done = false;
+    DQN_TRY(update_at_once(l, q, &done));
+    if (done) {
+        return DQN_OK;
+    }
     for (size_t slot = 0; slot < (size_t)l->config.accumulate; slot++) {
         struct dqn_replay_batch batch;
         DQN_TRY(dqn_replay_sample(l->o.replay, q, slot, &batch));
         DQN_TRY(evaluate_batch(l, q, &batch));
-        DQN_TRY(td_errors(l, q, &batch, slot > 0));
-        DQN_TRY(backward(l, q, &batch, slot > 0));
+        const struct dqn_td_args td = td_args(l, &batch, slot > 0);
+        DQN_TRY(nn->td(q, &td));
+        const struct dqn_backward_args backward = backward_args(l, &batch, slot > 0);
+        DQN_TRY(nn->backward(q, &backward));
     }
-    DQN_TRY(apply(l, q));
+    const struct dqn_apply_args apply = apply_args(l);
+    DQN_TRY(nn->apply(q, &apply));
     return dqn_replay_update(l->o.replay, q, l->ok->data);
 }
 

@@ -234,6 +234,62 @@ static void fill_batch(const struct dqn_replay *r, size_t slot, struct dqn_repla
                                        .td = (float *)r->td->data + slot_offset(r, slot)};
 }
 
+static struct dqn_draw_args draw_args(const struct dqn_replay *r,
+                                      const struct dqn_replay_batch *batch) {
+    return (struct dqn_draw_args){.sampler = r->sampler,
+                                  .agents = r->agents->data,
+                                  .counters = r->counters->data,
+                                  .ring = r->ring->data,
+                                  .priorities = r->priorities->data,
+                                  .index = batch->index,
+                                  .weight = batch->weight};
+}
+
+static struct dqn_gather_args gather_args(const struct dqn_replay *r,
+                                          const struct dqn_replay_batch *batch) {
+    return (struct dqn_gather_args){.n_agents = r->o.n_agents,
+                                    .capacity = (size_t)r->config.capacity,
+                                    .obs = r->o.obs,
+                                    .obs_ld = r->o.obs_ld,
+                                    .batch = r->o.batch,
+                                    .rows = columns(r),
+                                    .index = batch->index,
+                                    .state = batch->state,
+                                    .next = batch->next,
+                                    .action = batch->action,
+                                    .reward = batch->reward,
+                                    .discount = batch->discount,
+                                    .done = batch->done};
+}
+
+static struct dqn_priority_args priority_args(const struct dqn_replay *r,
+                                              const struct dqn_replay_batch *batch,
+                                              const uint32_t *ok) {
+    return (struct dqn_priority_args){.sampler = r->sampler,
+                                      .batch = r->o.batch,
+                                      .agents = r->agents->data,
+                                      .counters = r->counters->data,
+                                      .ring = r->ring->data,
+                                      .index = batch->index,
+                                      .td = batch->td,
+                                      .ok = ok,
+                                      .priorities = r->priorities->data,
+                                      .priority_seen = r->priority_seen->data};
+}
+
+bool dqn_replay_describe(struct dqn_replay *r, struct dqn_replay_batch *batch,
+                         struct dqn_draw_args *draw, struct dqn_gather_args *gather,
+                         struct dqn_priority_args *priority) {
+    if (r->staging != NULL || r->n_sampled > 0 || r->drawn || r->failed) {
+        return false;
+    }
+    fill_batch(r, 0, batch);
+    *draw = draw_args(r, batch);
+    *gather = gather_args(r, batch);
+    *priority = priority_args(r, batch, NULL);
+    return true;
+}
+
 static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
                                        struct dqn_replay_batch *batch) {
     const struct dqn_backend *backend = r->device->backend;
@@ -242,26 +298,8 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
     if (r->staging != NULL) {
         DQN_TRY(dqn_staging_take_counters(r->staging, q));
     }
-    const struct dqn_draw_args draw = {.sampler = r->sampler,
-                                       .agents = r->agents->data,
-                                       .counters = r->counters->data,
-                                       .ring = r->ring->data,
-                                       .priorities = r->priorities->data,
-                                       .index = batch->index,
-                                       .weight = batch->weight};
-    const struct dqn_gather_args gather = {.n_agents = r->o.n_agents,
-                                           .capacity = (size_t)r->config.capacity,
-                                           .obs = r->o.obs,
-                                           .obs_ld = r->o.obs_ld,
-                                           .batch = r->o.batch,
-                                           .rows = columns(r),
-                                           .index = batch->index,
-                                           .state = batch->state,
-                                           .next = batch->next,
-                                           .action = batch->action,
-                                           .reward = batch->reward,
-                                           .discount = batch->discount,
-                                           .done = batch->done};
+    const struct dqn_draw_args draw = draw_args(r, batch);
+    const struct dqn_gather_args gather = gather_args(r, batch);
     bool gathered = false;
     if (!r->drawn && backend->sampler->draw_gather != NULL) {
         DQN_TRY(backend->sampler->draw_gather(home, &draw, &gather, &gathered));
@@ -299,16 +337,7 @@ static enum dqn_status update_slots(struct dqn_replay *r, struct dqn_queue *q, c
     for (size_t slot = 0; slot < r->n_sampled; slot++) {
         struct dqn_replay_batch batch;
         fill_batch(r, slot, &batch);
-        const struct dqn_priority_args args = {.sampler = r->sampler,
-                                               .batch = r->o.batch,
-                                               .agents = r->agents->data,
-                                               .counters = r->counters->data,
-                                               .ring = r->ring->data,
-                                               .index = batch.index,
-                                               .td = batch.td,
-                                               .ok = ok,
-                                               .priorities = r->priorities->data,
-                                               .priority_seen = r->priority_seen->data};
+        const struct dqn_priority_args args = priority_args(r, &batch, ok);
         DQN_TRY(r->device->backend->sampler->update(home, &args));
     }
     return r->staging != NULL && r->n_sampled > 0 ? dqn_staging_give_counters(r->staging, q)

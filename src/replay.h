@@ -75,6 +75,13 @@ enum dqn_status dqn_replay_sample(struct dqn_replay *replay, struct dqn_queue *q
 enum dqn_status dqn_replay_update(struct dqn_replay *replay, struct dqn_queue *q,
                                   const uint32_t *ok);
 
+/* What a sample and its priority update would enqueue, for an update that does both at once
+ * (dqn_nn_ops.update); batch as of dqn_replay_sample with slot 0. False where it cannot: the replay
+ * is not on the learner's device, or a batch waits for its update. Nothing is enqueued or counted. */
+bool dqn_replay_describe(struct dqn_replay *replay, struct dqn_replay_batch *batch,
+                         struct dqn_draw_args *draw, struct dqn_gather_args *gather,
+                         struct dqn_priority_args *priority);
+
 /* The host's view. */
 size_t dqn_replay_size(const struct dqn_replay *replay);
 size_t dqn_replay_capacity(const struct dqn_replay *replay);

@@ -70,64 +70,86 @@ DQN_SHARED void dqn_adam_skip(struct dqn_counters *counters, uint64_t where,
 
 /* The share of the way that the target network moves after update number u, which counts from 1 and
  * counts skipped updates too: tau each time, or 1 (a copy) at every multiple of target_updates. */
-DQN_SHARED float dqn_adam_target_share(const struct dqn_agent *agent, struct dqn_counters *counters,
-                                       uint64_t u) {
+DQN_SHARED float dqn_adam_target_share(const struct dqn_agent *agent, uint64_t u) {
     if (agent->target_updates == 0) {
         return (float)agent->tau;
     }
-    if (u % agent->target_updates != 0) {
-        return 0.0f;
-    }
-    counters->target_copies++;
-    return 1.0f;
+    return u % agent->target_updates == 0 ? 1.0f : 0.0f;
+}
+
+/* The step that moves nothing. */
+DQN_SHARED struct dqn_adam_step dqn_adam_rest(void) {
+    struct dqn_adam_step step;
+    step.apply = 0;
+    step.scale = step.beta1 = step.beta2 = step.gain1 = step.gain2 = step.rate = step.root =
+        step.eps = step.decay = 0.0f;
+    step.tau = 0.0f;
+    return step;
+}
+
+/* The step that is due after these counters, as long as its gradient is not known: nothing is
+ * clipped.
+ * Adam: Kingma and Ba 2015, algorithm 1, with both bias corrections in the scalars.
+ * Decay: Loshchilov and Hutter 2019, algorithm 2, biases included. */
+DQN_SHARED struct dqn_adam_step dqn_adam_plan(const struct dqn_agent *agent,
+                                              const struct dqn_counters *counters) {
+    const double lr = dqn_schedule_lr(agent, counters->updates);
+    const uint64_t t = counters->adam_steps + 1;
+    struct dqn_adam_step step;
+    step.apply = 1;
+    step.scale = 1.0f;
+    step.beta1 = (float)agent->adam_beta1;
+    step.beta2 = (float)agent->adam_beta2;
+    step.gain1 = (float)(1.0 - agent->adam_beta1);
+    step.gain2 = (float)(1.0 - agent->adam_beta2);
+    step.rate = (float)(lr / (1.0 - dqn_adam_power(agent->adam_beta1, t)));
+    step.root = (float)(1.0 / sqrt(1.0 - dqn_adam_power(agent->adam_beta2, t)));
+    step.eps = (float)agent->adam_eps;
+    step.decay = (float)(lr * agent->weight_decay);
+    step.tau = dqn_adam_target_share(agent, counters->updates + 1);
+    return step;
+}
+
+/* Whether a gradient of this norm is clipped, and what it is scaled by: max_norm / norm (Pascanu et
+ * al. 2013, algorithm 1). */
+DQN_SHARED int dqn_adam_clips(double max_norm, double norm) {
+    return max_norm > 0.0 && norm > max_norm;
+}
+
+DQN_SHARED float dqn_adam_scale(double max_norm, double norm) {
+    return dqn_adam_clips(max_norm, norm) ? (float)(max_norm / norm) : 1.0f;
 }
 
 /* Decides one agent's step, advances its counters and its epoch sums.
  *   batch        of dqn_nn_ops.td
  *   n_batches    accumulated batches behind it
  *   sum_squares  of the gradient, in double: float32 gradients cannot overflow it, so it is finite
- *                exactly when every element is
- * Clip: scale = max_norm / norm when norm > max_norm (Pascanu et al. 2013, algorithm 1).
- * Adam: Kingma and Ba 2015, algorithm 1, with both bias corrections in the scalars.
- * Decay: Loshchilov and Hutter 2019, algorithm 2, biases included. */
+ *                exactly when every element is */
 DQN_SHARED struct dqn_adam_step
 dqn_adam_begin(const struct dqn_agent *agent, struct dqn_counters *counters,
                struct dqn_step_stats *stats, const struct dqn_step_stats *batch, uint64_t n_batches,
                double sum_squares, uint64_t max_nonfinite) {
-    struct dqn_adam_step step;
-    step.apply = 0;
-    step.scale = step.beta1 = step.beta2 = step.gain1 = step.gain2 = step.rate = step.root =
-        step.eps = step.decay = 0.0f;
-    step.tau = 0.0f;
     if (counters->failed) {
-        return step;
+        return dqn_adam_rest();
     }
     const double lr = dqn_schedule_lr(agent, counters->updates);
+    struct dqn_adam_step step = dqn_adam_plan(agent, counters);
     counters->updates++;
     if (!dqn_is_finite(batch->loss)) {
         dqn_adam_skip(counters, DQN_NONFINITE_LOSS, max_nonfinite);
-        return step;
+        return dqn_adam_rest();
     }
     if (!dqn_is_finite(sum_squares)) {
         dqn_adam_skip(counters, DQN_NONFINITE_GRADIENT, max_nonfinite);
-        return step;
+        return dqn_adam_rest();
     }
     const double norm = sqrt(sum_squares);
-    const int clip = agent->max_grad_norm > 0.0 && norm > agent->max_grad_norm;
+    const int clip = dqn_adam_clips(agent->max_grad_norm, norm);
     counters->nonfinite_streak = 0;
     counters->adam_steps++;
     counters->clipped += clip ? 1 : 0;
-    step.apply = 1;
-    step.scale = clip ? (float)(agent->max_grad_norm / norm) : 1.0f;
-    step.beta1 = (float)agent->adam_beta1;
-    step.beta2 = (float)agent->adam_beta2;
-    step.gain1 = (float)(1.0 - agent->adam_beta1);
-    step.gain2 = (float)(1.0 - agent->adam_beta2);
-    step.rate = (float)(lr / (1.0 - dqn_adam_power(agent->adam_beta1, counters->adam_steps)));
-    step.root = (float)(1.0 / sqrt(1.0 - dqn_adam_power(agent->adam_beta2, counters->adam_steps)));
-    step.eps = (float)agent->adam_eps;
-    step.decay = (float)(lr * agent->weight_decay);
-    step.tau = dqn_adam_target_share(agent, counters, counters->updates);
+    counters->target_copies += agent->target_updates != 0 && step.tau == 1.0f ? 1 : 0;
+    step.scale = dqn_adam_scale(agent->max_grad_norm, norm);
     dqn_adam_report(stats, batch, (double)n_batches, norm, clip, lr);
     return step;
 }

@@ -56,9 +56,22 @@ DQN_SHARED uint32_t dqn_priority_leaf(float priority) {
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
+/* Zeros below the lowest one of v, which has one. */
+DQN_SHARED int dqn_trailing_zeros(uint64_t v) {
+#ifdef __CUDA_ARCH__
+    return __ffsll((long long)v) - 1;
+#else
+    return __builtin_ctzll(v);
+#endif
+}
+
 /* floor(total * b / batch) for b <= batch < 2^32, exactly and without a 128-bit division:
  * with total = q * batch + r it is q * b + floor(r * b / batch). */
 DQN_SHARED uint64_t dqn_stratum_start(uint64_t total, uint64_t b, uint64_t batch) {
+    if ((batch & (batch - 1)) == 0) { /* the same by shifts: divisions are long on a GPU */
+        const int bits = dqn_trailing_zeros(batch);
+        return (total >> bits) * b + (((total & (batch - 1)) * b) >> bits);
+    }
     return total / batch * b + total % batch * b / batch;
 }
 

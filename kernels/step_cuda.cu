@@ -1,0 +1,108 @@
+/* When a step takes its two kernels, and what they are told; see step_cuda.cuh. */
+#include "step_cuda.cuh"
+
+static size_t align_up(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Clusters an agent at most: the shortest ones have 16 rows. */
+static size_t most_parts(size_t batch) {
+    return (batch + DQN_STEP_ROWS - 1) / DQN_STEP_ROWS;
+}
+
+size_t dqn_step_bytes(const struct dqn_net *net, size_t n_agents, size_t batch) {
+    return align_up(n_agents * most_parts(batch) * sizeof(struct dqn_step_part)) +
+           align_up(n_agents * dqn_step_weight_blocks(net) * sizeof(double)) +
+           align_up(n_agents * sizeof(struct dqn_step_plan)) +
+           align_up(n_agents * sizeof(struct dqn_adam_step));
+}
+
+/* Test switch: DQN_TEST_COMPOSED=1 takes updates apart into their operations. */
+static bool is_composed(void) {
+    const char *text = getenv("DQN_TEST_COMPOSED");
+    return text != NULL && *text == '1';
+}
+
+/* Draws that a cluster can do by itself: the weights of a batch, which its smallest mass alone
+ * scales. */
+static bool serves_sampler(const struct dqn_sampler_spec *spec) {
+    return spec->kind == DQN_REPLAY_UNIFORM ||
+           (spec->kind == DQN_REPLAY_PROPORTIONAL && spec->sums == DQN_SUMS_TREE &&
+            spec->weight_norm != DQN_WEIGHT_NORM_BUFFER);
+}
+
+static bool serves(const struct dqn_cuda_queue *q, const struct dqn_update_args *args) {
+    int major = 0;
+    (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device->index);
+    return major >= 9 && q->device->precision != DQN_PRECISION_BF16 &&
+           args->backward.net->n_layers <= DQN_TILE_LAYERS &&
+           args->td.batch <= DQN_STEP_MOST_ROWS && serves_sampler(&args->draw.sampler->spec) &&
+           args->apply.n_batches == 1 && !args->td.accumulate && !is_composed();
+}
+
+static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
+                      const struct dqn_update_args *args, float *const dz[DQN_MAX_LAYERS],
+                      void *space) {
+    const struct dqn_sampler *sampler = args->draw.sampler;
+    const struct dqn_net *net = args->backward.net;
+    char *at = (char *)space;
+    memset(to, 0, sizeof *to);
+    to->net = dqn_tile_net_of(net);
+    to->n_agents = args->td.n_agents;
+    to->batch = args->td.batch;
+    to->obs = args->gather.obs;
+    to->capacity = args->gather.capacity;
+    to->double_q = args->td.q_next_online != NULL;
+    to->proportional = sampler->spec.kind == DQN_REPLAY_PROPORTIONAL;
+    to->stratified = sampler->spec.stratified;
+    to->grad_scale = args->td.grad_scale;
+    to->max_nonfinite = args->apply.max_nonfinite;
+    to->agents = args->apply.agents;
+    to->counters = args->apply.counters;
+    to->rows = args->gather.rows;
+    to->ring = args->draw.ring;
+    to->shape = sampler->shape;
+    to->sums = sampler->sums != NULL ? (uint64_t *)sampler->sums->data : NULL;
+    to->words = args->draw.words;
+    to->priority_seen = args->priority.priority_seen;
+    to->index = args->draw.index;
+    to->state = args->gather.state;
+    to->td = args->td.td;
+    to->acts = (float *)args->backward.acts;
+    for (size_t l = 0; l < net->n_layers; l++) {
+        to->dz[l] = dz[l];
+    }
+    to->parts = (struct dqn_step_part *)at;
+    at += align_up(to->n_agents * most_parts(to->batch) * sizeof(struct dqn_step_part));
+    to->squares = (double *)at;
+    at += align_up(to->n_agents * dqn_step_weight_blocks(net) * sizeof(double));
+    to->plans = (struct dqn_step_plan *)at;
+    at += align_up(to->n_agents * sizeof(struct dqn_step_plan));
+    to->decisions = (struct dqn_adam_step *)at;
+    to->tickets = q->tickets;
+    to->grads = args->backward.grads;
+    to->params = args->apply.params;
+    to->target = args->apply.target;
+    to->moment1 = args->apply.moment1;
+    to->moment2 = args->apply.moment2;
+    to->stats = args->apply.stats;
+    to->ok = args->apply.ok;
+}
+
+enum dqn_status dqn_step_update(struct dqn_cuda_queue *q, const struct dqn_update_args *args,
+                                float *const dz[DQN_MAX_LAYERS], void *space, bool *done) {
+    struct dqn_step step;
+    *done = false;
+    if (!serves(q, args)) {
+        return DQN_OK;
+    }
+    fill_step(&step, q, args, dz, space);
+    DQN_TRY(dqn_step_plan_rows(q, &step, &step.n_parts));
+    if (step.n_parts == 0) {
+        return DQN_OK;
+    }
+    DQN_TRY(dqn_step_launch_rows(q, &step));
+    DQN_TRY(dqn_step_launch_weights(q, &step));
+    *done = true;
+    return DQN_OK;
+}

@@ -1,0 +1,934 @@
+/* The first kernel of a step: batch rows, from the draw to the gradients of the layers' outputs; see
+ * step_cuda.cuh.
+ *
+ * A cluster of blocks takes some batch rows through everything. Each block computes its own share
+ * of every layer's columns, for all rows, and writes it into the shared memory of all blocks of the
+ * cluster, which have the whole layer after the cluster's barrier: the weights are read once a
+ * cluster, and a layer takes one short wait. Rows lie in three sections of shared memory: s for the
+ * online network, s' for it (which double DQN alone looks at), s' for the target network.
+ *
+ * A block runs this code once, so fetching instructions takes a good part of its time: loops stay
+ * rolled and rare things out of line where that costs little. */
+#include "../src/shared/td.h"
+#include "argmax_cuda.cuh"
+#include "sampler_tree_cuda.cuh"
+#include "step_cuda.cuh"
+
+enum { WARPS = 12 /* three sections of four groups of columns */, THREADS = WARPS * DQN_WARP };
+enum { DEPTH = DQN_TILE_DEPTH, SECTIONS = 3, LANES = 16 /* that form a row's TD error */ };
+enum { GROUP = 32 /* columns of a warp on the way down */, GROUP_STRIDE = GROUP + 4 };
+
+/* ---- shared memory ---- */
+
+/* What a block knows of a batch row beside its observations. */
+struct row_facts {
+    uint64_t mass;
+    float reward, discount;
+    float weight; /* of weigh_rows */
+    uint32_t action, done, pad;
+}; /* 32 bytes, written as two groups of 16 */
+
+/* Floats of one of the two buffers of layer outputs: the sections' rows; on the way down one holds
+ * two layers' gradients of s, the other the warps' sums. */
+static __host__ __device__ unsigned buffer_floats(unsigned rows, unsigned stride) {
+    const unsigned forward = SECTIONS * rows * stride, sums = WARPS * rows * GROUP_STRIDE;
+    return forward > sums ? forward : sums;
+}
+
+static size_t shared_bytes(unsigned rows, unsigned stride) {
+    return 2 * sizeof(float) * buffer_floats(rows, stride) + rows * sizeof(struct row_facts) +
+           THREADS / LANES * sizeof(struct dqn_step_part);
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+/* ---- clusters ---- */
+
+static __device__ __forceinline__ void cluster_arrive(void) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void cluster_wait(void) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+/* Address in the cluster's shared memory of what lies at p, in block `rank`. */
+static __device__ __forceinline__ unsigned map_rank(const void *p, unsigned rank) {
+    unsigned mapped = (unsigned)__cvta_generic_to_shared(p);
+#if __CUDA_ARCH__ >= 900
+    asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(mapped) : "r"(rank));
+#else
+    (void)rank;
+#endif
+    return mapped;
+}
+
+static __device__ __forceinline__ void store_remote(unsigned to, float v) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void store_remote(unsigned to, float2 v) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(v.x), "f"(v.y)
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void store_remote(unsigned to, float4 v) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x),
+                 "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+#endif
+}
+
+/* One block's view. CLUSTER blocks a cluster, HEIGHT times 16 batch rows. */
+template <int CLUSTER, int HEIGHT> struct cluster {
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, BLOCKS = CLUSTER };
+    const struct dqn_step *a;
+    size_t agent, first_row; /* first_row: of the agent's batch */
+    unsigned n_rows;         /* that exist */
+    unsigned rank, warp, lane, g, t;
+    float *x, *y;               /* the layer's input and output */
+    struct row_facts *facts;    /* [ROWS] */
+    struct dqn_step_part *sums; /* [THREADS / LANES] */
+    float *memory;              /* the start of all of these, and where other blocks have theirs */
+    unsigned remote[CLUSTER];
+
+    __device__ __forceinline__ void arrive(void) const {
+        if (CLUSTER > 1) {
+            cluster_arrive();
+        }
+    }
+
+    __device__ __forceinline__ void wait(void) const {
+        if (CLUSTER > 1) {
+            cluster_wait();
+        } else {
+            __syncthreads();
+        }
+    }
+
+    /* *p = v in every block of the cluster. */
+    template <typename T> __device__ __forceinline__ void put(T *p, T v) const {
+        if (CLUSTER == 1) {
+            *p = v;
+            return;
+        }
+        const unsigned offset = (unsigned)((char *)p - (char *)memory);
+#pragma unroll
+        for (unsigned i = 0; i < CLUSTER; i++) {
+            store_remote(remote[i] + offset, v);
+        }
+    }
+
+    __device__ __forceinline__ void swap(void) {
+        float *const other = x;
+        x = y;
+        y = other;
+    }
+
+/* This block's columns of a layer of so many: [first, end), in groups of 8. */
+    __device__ __forceinline__ unsigned first_column(unsigned ld) const {
+        return rank * share(ld);
+    }
+
+    __device__ __forceinline__ unsigned end_column(unsigned ld) const {
+        const unsigned end = (rank + 1) * share(ld);
+        return end < ld ? end : ld;
+    }
+
+    static __device__ __forceinline__ unsigned share(unsigned ld) {
+        return ((ld + 7) / 8 + CLUSTER - 1) / CLUSTER * 8;
+    }
+};
+
+/* ---- the draw ---- */
+
+/* The mass of all rows; *top becomes this lane's sum of the tree's top level. */
+static __device__ __forceinline__ uint64_t total_mass(const struct dqn_step *a, size_t agent,
+                                                      uint64_t *top) {
+    if (!a->proportional) {
+        return a->ring->size;
+    }
+    const size_t first = a->shape.first[a->shape.n_levels - 1];
+    *top = a->sums[agent * a->shape.stride + first + threadIdx.x % DQN_WARP];
+    return dqn_warp_sum(*top);
+}
+
+/* Rows of the warp's EACH searches, level by level side by side: each level is one wait. */
+template <int EACH>
+static __device__ __forceinline__ void find_rows(const struct dqn_step *a, size_t agent,
+                                                 uint64_t top, uint64_t *place, size_t *row,
+                                                 uint64_t *mass) {
+    const unsigned lane = threadIdx.x % DQN_WARP;
+    const uint64_t *sums = a->sums + agent * a->shape.stride;
+    const float *priorities = a->rows.priorities + agent * a->capacity;
+    size_t node[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        node[i] = dqn_tree_choose(top, &place[i]);
+    }
+#pragma unroll 1
+    for (int level = a->shape.n_levels - 2; level >= 0; level--) {
+        uint64_t sum[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            sum[i] = sums[a->shape.first[level] + node[i] * DQN_TREE_FAN + lane];
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            node[i] = node[i] * DQN_TREE_FAN + dqn_tree_choose(sum[i], &place[i]);
+        }
+    }
+    uint64_t leaf[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const size_t at = node[i] * DQN_TREE_FAN + lane;
+        leaf[i] = at < a->capacity ? dqn_cuda_leaf(priorities[at]) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const unsigned chosen = dqn_tree_choose(leaf[i], &place[i]);
+        mass[i] = __shfl_sync(0xffffffffu, leaf[i], (int)chosen);
+        row[i] = node[i] * DQN_TREE_FAN + chosen;
+    }
+}
+
+/* Observations s and s' of replay row `from` as row `row` of the first two sections of every block,
+ * s in global memory too. Zeros from the observation's end to its padding. */
+template <bool EXACT, typename C>
+static __device__ __forceinline__ void give_row(const C &c, unsigned row, size_t from) {
+    const struct dqn_step *a = c.a;
+    const unsigned n = (unsigned)a->obs, ld = (unsigned)a->net.obs_ld;
+    const size_t at = (c.agent * a->capacity + from) * a->obs;
+    const float *s = a->rows.states + at, *next = a->rows.next_states + at;
+    float *kept = a->state + (c.agent * a->batch + c.first_row + row) * ld;
+    float *to = c.x + row * a->net.stride, *to_next = to + C::ROWS * a->net.stride;
+    const bool exists = row < c.n_rows;
+#pragma unroll 2
+    for (unsigned i = c.lane; i < ld; i += DQN_WARP) {
+        const float v = exists && i < n ? s[i] : 0.0f, w = exists && i < n ? next[i] : 0.0f;
+        if (exists) {
+            kept[i] = v;
+        }
+        c.put(to + i, dqn_tile_round<EXACT>(v));
+        c.put(to_next + i, dqn_tile_round<EXACT>(w));
+    }
+}
+
+/* Draws the rows of this cluster, its warps taking turns, and gives them to all of its blocks. */
+template <bool EXACT, int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void draw_rows(const struct cluster<CLUSTER, HEIGHT> &c) {
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, TURN = CLUSTER * WARPS };
+    enum { EACH = (ROWS + TURN - 1) / TURN, DRAWING = ROWS / CLUSTER /* warps */ };
+    const struct dqn_step *a = c.a;
+    const struct dqn_agent *agent = &a->agents[c.agent];
+    const unsigned first = c.warp * CLUSTER + c.rank;
+    uint64_t place[EACH], mass[EACH], top = 0;
+    size_t from[EACH];
+    if (c.warp >= DRAWING && DRAWING < WARPS) {
+        warm_weights(c, DRAWING);
+    }
+    if (first < ROWS) {
+        const uint64_t total = total_mass(a, c.agent, &top), draws = a->counters[c.agent].draws;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const size_t b = c.first_row + first + i * TURN;
+            const size_t held = b < a->batch ? b : a->batch - 1;
+            const uint64_t word = a->words != NULL ? a->words[c.agent * a->batch + held]
+                                                   : dqn_draw_word(agent->seed, held, draws);
+            place[i] = dqn_draw_target(word, total, held, a->batch, a->stratified);
+            from[i] = a->proportional ? 0 : (size_t)place[i];
+            mass[i] = total > 0 ? 1 : 0;
+        }
+        if (a->proportional && total > 0) {
+            find_rows<EACH>(a, c.agent, top, place, from, mass);
+        }
+    }
+    c.wait(); /* every block of the cluster has started */
+    if (first < ROWS) {
+        struct row_facts facts[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const size_t at = c.agent * a->capacity + from[i];
+            facts[i].mass = mass[i];
+            facts[i].action = a->rows.actions[at];
+            facts[i].reward = a->rows.rewards[at];
+            facts[i].discount = a->rows.discounts[at];
+            facts[i].done = a->rows.dones[at];
+            facts[i].weight = 0.0f;
+            facts[i].pad = 0;
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const unsigned row = first + i * TURN;
+            if (row >= ROWS) {
+                break;
+            }
+            give_row<EXACT>(c, row, from[i]);
+            if (c.lane == 0) {
+                const float *words = (const float *)&facts[i];
+                c.put((float4 *)&c.facts[row], make_float4(words[0], words[1], words[2], words[3]));
+                c.put((float4 *)&c.facts[row] + 1,
+                      make_float4(words[4], words[5], words[6], words[7]));
+                if (row < c.n_rows) {
+                    a->index[c.agent * a->batch + c.first_row + row] = (int64_t)from[i];
+                }
+            }
+        }
+    }
+}
+
+/* Importance weights of the cluster's rows relative to the mean mass, a row a lane, by one warp of
+ * each block: (mean / mass)^beta. */
+template <int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void weigh_rows(const struct cluster<CLUSTER, HEIGHT> &c) {
+    const struct dqn_step *a = c.a;
+    uint64_t top = 0;
+    const double mean = dqn_step_mean_mass(total_mass(a, c.agent, &top), a->ring->size);
+    const double beta =
+        dqn_schedule_beta(&a->agents[c.agent], a->counters[c.agent].updates);
+    if (c.lane < DQN_STEP_ROWS * HEIGHT) {
+        struct row_facts *facts = &c.facts[c.lane];
+        facts->weight =
+            facts->mass > 0 ? (float)dqn_pow(mean / (double)facts->mass, beta) : 0.0f;
+    }
+}
+
+/* Reads this block's weights of the hidden layers into the first-level cache, by the warps that have
+ * no row to draw: later reads find them there. */
+template <int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void warm_weights(const struct cluster<CLUSTER, HEIGHT> &c,
+                                                    unsigned first_warp) {
+    const struct dqn_step *a = c.a;
+    const unsigned first = (c.warp - first_warp) * DQN_WARP + c.lane;
+    const unsigned stride = (WARPS - first_warp) * DQN_WARP;
+    float sum = 0.0f;
+    for (unsigned l = 0; l + 1 < a->net.n_layers; l++) {
+        const struct dqn_layer *layer = &a->net.layer[l];
+        const unsigned begin = c.first_column((unsigned)layer->out_ld) * (unsigned)layer->in_ld;
+        const unsigned end = c.end_column((unsigned)layer->out_ld) * (unsigned)layer->in_ld;
+        const size_t at = c.agent * a->net.n_params + layer->weight;
+#pragma unroll 4
+        for (unsigned i = begin + 32 * first; i < end; i += 32 * stride) {
+            sum += a->params[at + i] + a->target[at + i]; /* a line of 128 bytes each */
+        }
+    }
+    asm volatile("" ::"f"(sum)); /* the reads stay */
+}
+
+/* ---- up ---- */
+
+/* W[n .. n + 7][k .. k + 15]: row n + g, columns k + 4t ..; zero outside. */
+static __device__ __forceinline__ float4 load_row(const float *w, unsigned in_ld, unsigned end,
+                                                  unsigned n, unsigned k) {
+    return n < end && k < in_ld ? *(const float4 *)(w + (size_t)n * in_ld + k) : dqn_zero4();
+}
+
+/* Out of line: the code of a kernel comes from memory as well. */
+static __device__ __noinline__ float2 activate_pair(enum dqn_activation activation, float2 z) {
+    return make_float2(dqn_activate(activation, z.x), dqn_activate(activation, z.y));
+}
+
+/* Where a thread's part of one row of a layer's output goes: columns of all of its pairs lie at
+ * fixed distances. */
+template <int CLUSTER> struct row_end {
+    float *y;                 /* here */
+    unsigned remote[CLUSTER]; /* in the blocks of the cluster */
+    float *acts, *preact;     /* NULL: not kept */
+};
+
+template <int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ struct row_end<CLUSTER>
+find_row_end(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, unsigned row, unsigned column) {
+    const struct dqn_step *a = c.a;
+    const struct dqn_layer *layer = &a->net.layer[l];
+    const size_t rows = a->n_agents * a->batch;
+    const size_t at = (c.agent * a->batch + c.first_row + row) * layer->out_ld + column;
+    struct row_end<CLUSTER> end;
+    end.y = c.y + row * a->net.stride + column;
+    const unsigned offset = (unsigned)((char *)end.y - (char *)c.memory);
+#pragma unroll
+    for (unsigned i = 0; i < CLUSTER; i++) {
+        end.remote[i] = c.remote[i] + offset;
+    }
+    const bool kept = row < c.n_rows && l + 1 < a->net.n_layers;
+    end.acts = kept ? a->acts + rows * layer->output + at : NULL;
+    end.preact =
+        kept && layer->activation == DQN_SILU ? a->acts + rows * layer->preact + at : NULL;
+    return end;
+}
+
+/* Two columns, `distance` floats on: activation, unless the layer is the last one, and out. */
+template <bool EXACT, bool RELU, int CLUSTER>
+static __device__ __forceinline__ void give_pair(const struct row_end<CLUSTER> &end, int distance,
+                                                 enum dqn_activation activation, float2 z) {
+    const bool last = activation == DQN_LINEAR;
+    if (!RELU && end.preact != NULL) {
+        *(float2 *)(end.preact + distance) = z;
+    }
+    if (RELU) { /* NaN stays */
+        z.x = z.x < 0.0f && !last ? 0.0f : z.x;
+        z.y = z.y < 0.0f && !last ? 0.0f : z.y;
+    } else if (!last) {
+        z = activate_pair(activation, z);
+    }
+    if (end.acts != NULL) {
+        *(float2 *)(end.acts + distance) = z;
+    }
+    z.x = last ? z.x : dqn_tile_round<EXACT>(z.x);
+    z.y = last ? z.y : dqn_tile_round<EXACT>(z.y);
+    if (CLUSTER == 1) {
+        *(float2 *)(end.y + distance) = z;
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < CLUSTER; i++) {
+        store_remote(end.remote[i] + 4 * distance, z);
+    }
+}
+
+/* Columns n .. of a layer for one section's rows by one warp, 8 NT columns. `ready` waits, once,
+ * until the input is there; the first weights are asked for before. */
+template <bool EXACT, bool RELU, int NT, int CLUSTER, int HEIGHT, typename Ready>
+static __device__ __forceinline__ void
+run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *params,
+            unsigned from_row, unsigned to_row, unsigned n, Ready ready) {
+    enum { AHEAD = NT == 4 ? 2 : 4, CHAINS = HEIGHT * NT < 4 ? 2 : 1 };
+    const struct dqn_layer *layer = &c.a->net.layer[l];
+    const unsigned in_ld = (unsigned)layer->in_ld, stride = c.a->net.stride;
+    const unsigned end = c.end_column((unsigned)layer->out_ld), g = c.g, t = c.t;
+    const float *w[NT];
+    float4 b[AHEAD][NT];
+    float2 add[NT];
+    float acc[CHAINS][HEIGHT][NT][4];
+#pragma unroll
+    for (int j = 0; j < NT; j++) {
+        const unsigned row = n + 8 * j + g, column = n + 8 * j + 2 * t;
+        /* past the end, any row will do: its products are not used */
+        w[j] = params + layer->weight + (size_t)(row < end ? row : n) * in_ld + 4 * t;
+        add[j] = column < end ? *(const float2 *)(params + layer->bias + column)
+                              : make_float2(0.0f, 0.0f);
+#pragma unroll
+        for (int p = 0; p < AHEAD; p++) {
+            b[p][j] = p * DEPTH + 4 * t < in_ld ? *(const float4 *)(w[j] + p * DEPTH) : dqn_zero4();
+        }
+#pragma unroll
+        for (int i = 0; i < CHAINS * HEIGHT; i++) {
+            float *zero = acc[i / HEIGHT][i % HEIGHT][j];
+            zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
+        }
+    }
+    ready();
+    const float *x = c.x + (from_row + g) * stride + 4 * t;
+#pragma unroll 1
+    for (unsigned base = 0; base < in_ld; base += AHEAD * DEPTH) {
+#pragma unroll
+        for (int p = 0; p < AHEAD; p++) {
+            const unsigned k = base + p * DEPTH;
+            const bool inside = k + 4 * t < in_ld, goes_on = k + AHEAD * DEPTH + 4 * t < in_ld;
+            struct dqn_tile_b<EXACT> w0[NT], w1[NT];
+#pragma unroll
+            for (int j = 0; j < NT; j++) {
+                w0[j].set(b[p][j].x, b[p][j].y);
+                w1[j].set(b[p][j].z, b[p][j].w);
+                b[p][j] = goes_on ? *(const float4 *)(w[j] + k + AHEAD * DEPTH) : dqn_zero4();
+            }
+#pragma unroll
+            for (int m = 0; m < HEIGHT; m++) {
+                const float *from = x + 16 * m * stride + k;
+                const float4 low = inside ? *(const float4 *)from : dqn_zero4();
+                const float4 high = inside ? *(const float4 *)(from + 8 * stride) : dqn_zero4();
+                struct dqn_tile_a<EXACT> x0, x1;
+                x0.take(low.x, high.x, low.y, high.y);
+                x1.take(low.z, high.z, low.w, high.w);
+#pragma unroll
+                for (int j = 0; j < NT; j++) {
+                    dqn_tile_product(acc[0][m][j], x0, w0[j]);
+                    dqn_tile_product(acc[CHAINS - 1][m][j], x1, w1[j]);
+                }
+            }
+        }
+    }
+    const enum dqn_activation activation = layer->activation;
+#pragma unroll
+    for (int half = 0; half < 2 * HEIGHT; half++) {
+        const int m = half / 2, i = half % 2 * 2;
+        const struct row_end<CLUSTER> to =
+            find_row_end(c, l, to_row + 8 * half + g, n + 2 * t);
+#pragma unroll
+        for (int j = 0; j < NT; j++) {
+            float2 z = make_float2(acc[0][m][j][i] + add[j].x, acc[0][m][j][i + 1] + add[j].y);
+            if (CHAINS == 2) {
+                z.x += acc[1][m][j][i];
+                z.y += acc[1][m][j][i + 1];
+            }
+            if (n + 8 * j + 2 * t < end) {
+                give_pair<EXACT, RELU>(to, 8 * j, activation, z);
+            }
+        }
+    }
+}
+
+/* This block's columns of layer l of all sections, by all warps. */
+template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, HEIGHT> &c,
+                                                 unsigned l) {
+    enum { NT = CLUSTER == 8 ? 1 : CLUSTER == 4 ? 2 : 4, ROWS = DQN_STEP_ROWS * HEIGHT };
+    const struct dqn_step *a = c.a;
+    const unsigned ld = (unsigned)a->net.layer[l].out_ld;
+    const unsigned first = c.first_column(ld), end = c.end_column(ld);
+    const unsigned n_groups = first < end ? (end - first + 8 * NT - 1) / (8 * NT) : 0;
+    bool waits = true;
+    const auto ready = [&]() {
+        if (waits) {
+            c.wait();
+            waits = false;
+        }
+    };
+    if (l + 1 == a->net.n_layers && c.warp == WARPS - 1) { /* with few columns, it has none */
+        ready();
+        weigh_rows(c);
+    }
+#pragma unroll 1
+    for (unsigned item = c.warp; item < SECTIONS * n_groups; item += WARPS) {
+        const unsigned section = item % SECTIONS, n = first + item / SECTIONS * 8 * NT;
+        const float *params = (section == 2 ? a->target : a->params) + c.agent * a->net.n_params;
+        const unsigned from = l == 0 && section == 2 ? 1 : section; /* s' was gathered once */
+        run_columns<EXACT, RELU, NT>(c, l, params, from * ROWS, section * ROWS, n, ready);
+    }
+    ready();
+    c.arrive();
+}
+
+/* ---- TD errors ---- */
+
+/* Q = V + A - mean(A) of one row in place (Wang et al. 2016, equation 9), by LANES lanes. */
+static __device__ __forceinline__ void combine_head(float *head, unsigned actions) {
+    const unsigned lane = threadIdx.x % LANES;
+    float sum = 0.0f;
+    for (unsigned i = lane; i < actions; i += LANES) {
+        sum += head[i];
+    }
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    }
+    const float shift = head[actions] - sum / (float)actions;
+    __syncwarp();
+    for (unsigned i = lane; i < actions; i += LANES) {
+        head[i] += shift;
+    }
+    __syncwarp();
+}
+
+static __device__ __forceinline__ struct dqn_step_part no_rows(void) {
+    struct dqn_step_part part;
+    part.loss = part.q_mean = part.q_max = part.td_abs = part.td_abs_max = 0.0;
+    part.weight_min = INFINITY;
+    part.smallest = UINT64_MAX;
+    return part;
+}
+
+/* A row's gradient by the last layer's output: `slope` at the action taken; with a dueling head its
+ * mean leaves all advantages and it goes to the value. */
+static __device__ __forceinline__ float top_gradient(const struct dqn_tile_net *net, unsigned i,
+                                                     uint32_t action, float slope) {
+    const float own = i == action ? slope : 0.0f;
+    if (!net->dueling) {
+        return own;
+    }
+    return i < net->actions ? own - slope / (float)net->actions : i == net->actions ? slope : 0.0f;
+}
+
+/* TD errors of the cluster's rows, by every block for itself: Q lies in c.x, gradients of the last
+ * layer's output go to c.y. What leaves the cluster is written by its first block. */
+template <bool EXACT, int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER, HEIGHT> &c) {
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, TURN = THREADS / LANES };
+    const struct dqn_step *a = c.a;
+    const unsigned stride = a->net.stride, actions = (unsigned)a->net.actions;
+    const unsigned top = a->net.n_layers - 1, ld = (unsigned)a->net.layer[top].out_ld;
+    const unsigned lane = threadIdx.x % LANES;
+    const double delta = a->agents[c.agent].huber_delta;
+    struct dqn_step_part sums = no_rows();
+    for (unsigned base = 0; base < ROWS; base += TURN) { /* whole warps: they shuffle */
+        const unsigned own = base + threadIdx.x / LANES, row = own < ROWS ? own : ROWS - 1;
+        const struct row_facts facts = c.facts[row];
+        float *q = c.x + row * stride, *target = q + 2 * ROWS * stride;
+        float *chooser = a->double_q ? q + ROWS * stride : target;
+        if (a->net.dueling && base + c.warp * (DQN_WARP / LANES) < ROWS) {
+            combine_head(q, actions);
+            combine_head(target, actions);
+            if (a->double_q) {
+                combine_head(chooser, actions);
+            }
+        }
+        const struct dqn_best next = dqn_group_argmax<LANES>(chooser, actions);
+        const struct dqn_best here = dqn_group_argmax<LANES>(q, actions);
+        /* an action that does not exist makes the loss NaN, which skips the update */
+        const float value = facts.action < actions ? q[facts.action] : NAN;
+        const float y = dqn_td_target(facts.reward, facts.discount, (uint8_t)facts.done,
+                                      target[next.index]);
+        const float td = y - value;
+        const bool exists = own < c.n_rows, writes = c.rank == 0 && exists;
+        const float slope =
+            exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
+        const size_t at = c.agent * a->batch + c.first_row + row;
+        for (unsigned i = lane; own < ROWS && i < ld; i += LANES) {
+            const float d = exists ? top_gradient(&a->net, i, facts.action, slope) : 0.0f;
+            c.y[row * stride + i] = dqn_tile_round<EXACT>(d);
+            if (writes) {
+                a->dz[top][at * ld + i] = d;
+            }
+        }
+        if (writes && lane == 0) {
+            const double size = fabs((double)td);
+            a->td[at] = td;
+            sums.loss += (double)facts.weight * dqn_td_loss(td, delta);
+            sums.q_mean += (double)value;
+            sums.q_max += (double)here.value;
+            sums.td_abs += size;
+            sums.td_abs_max = fmax(sums.td_abs_max, size);
+            sums.weight_min = fmin(sums.weight_min, (double)facts.weight);
+            sums.smallest = facts.mass < sums.smallest ? facts.mass : sums.smallest;
+        }
+    }
+    if (c.rank == 0 && lane == 0) {
+        c.sums[threadIdx.x / LANES] = sums;
+    }
+}
+
+/* The cluster's sums, in order, by one thread after the block's barrier. */
+template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
+    struct dqn_step_part all = c.sums[0];
+    const unsigned n = C::ROWS < THREADS / LANES ? C::ROWS : THREADS / LANES;
+#pragma unroll 1
+    for (unsigned i = 1; i < n; i++) {
+        const struct dqn_step_part *one = &c.sums[i];
+        all.loss += one->loss;
+        all.q_mean += one->q_mean;
+        all.q_max += one->q_max;
+        all.td_abs += one->td_abs;
+        all.td_abs_max = fmax(all.td_abs_max, one->td_abs_max);
+        all.weight_min = fmin(all.weight_min, one->weight_min);
+        all.smallest = one->smallest < all.smallest ? one->smallest : all.smallest;
+    }
+    c.a->parts[c.agent * c.a->n_parts + part] = all;
+}
+
+/* ---- down ---- */
+
+/* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`, [rows,
+ * 32]. Product j of four has columns n + 4g + j; of 16 rows of W, step s of two has rows 4t + 2s
+ * and 4t + 2s + 1. */
+template <bool EXACT, int HEIGHT, typename C>
+static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
+                                                 const float *w, const float *dz, unsigned begin,
+                                                 unsigned end, unsigned n, float *to) {
+    enum { AHEAD = 2 };
+    const unsigned in_ld = (unsigned)layer->in_ld, stride = c.a->net.stride, g = c.g, t = c.t;
+    float4 b[AHEAD][4];
+    float acc[HEIGHT][4][4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+#pragma unroll
+        for (int p = 0; p < AHEAD; p++) {
+            b[p][i] = load_row(w, in_ld, end, begin + p * DEPTH + 4 * t + i, n + 4 * g);
+        }
+#pragma unroll
+        for (int m = 0; m < HEIGHT; m++) {
+            acc[m][i][0] = acc[m][i][1] = acc[m][i][2] = acc[m][i][3] = 0.0f;
+        }
+    }
+#pragma unroll 1
+    for (unsigned base = begin; base < end; base += AHEAD * DEPTH) {
+#pragma unroll
+        for (int p = 0; p < AHEAD; p++) {
+            const unsigned k = base + p * DEPTH + 4 * t;
+            float rows[4][4]; /* [row][column] */
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                rows[i][0] = b[p][i].x;
+                rows[i][1] = b[p][i].y;
+                rows[i][2] = b[p][i].z;
+                rows[i][3] = b[p][i].w;
+                b[p][i] = load_row(w, in_ld, end, k + AHEAD * DEPTH + i, n + 4 * g);
+            }
+#pragma unroll
+            for (int m = 0; m < HEIGHT; m++) {
+                const float *from = dz + (16 * m + g) * stride + k;
+                const bool inside = k < end;
+                const float4 low = inside ? *(const float4 *)from : dqn_zero4();
+                const float4 high = inside ? *(const float4 *)(from + 8 * stride) : dqn_zero4();
+                struct dqn_tile_a<EXACT> x0, x1;
+                x0.take(low.x, high.x, low.y, high.y);
+                x1.take(low.z, high.z, low.w, high.w);
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    struct dqn_tile_b<EXACT> w0, w1;
+                    w0.set(rows[0][j], rows[1][j]);
+                    w1.set(rows[2][j], rows[3][j]);
+                    dqn_tile_product(acc[m][j], x0, w0);
+                    dqn_tile_product(acc[m][j], x1, w1);
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < HEIGHT; m++) {
+#pragma unroll
+        for (int part = 0; part < 4; part++) { /* columns 8t, 8t + 4 of rows g, g + 8 */
+            const unsigned row = 16 * m + g + part / 2 * 8, column = 8 * t + part % 2 * 4;
+            *(float4 *)(to + row * GROUP_STRIDE + column) =
+                make_float4(acc[m][0][part], acc[m][1][part], acc[m][2][part], acc[m][3][part]);
+        }
+    }
+}
+
+/* Out of line, like activate_pair. */
+static __device__ __noinline__ float4 slopes(enum dqn_activation activation, float4 from) {
+    return make_float4(dqn_slope(activation, from.x), dqn_slope(activation, from.y),
+                       dqn_slope(activation, from.z), dqn_slope(activation, from.w));
+}
+
+/* Gradients of this block's columns of layer l - 1 from those of all of layer l, which lie in `dz`;
+ * they go to global memory and, for the next layer down, to `to` in every block. The warps share
+ * the rows of W and are added up in order. */
+template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEIGHT> &c,
+                                               unsigned l, const float *dz, float *to) {
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT };
+    const struct dqn_step *a = c.a;
+    const struct dqn_layer *layer = &a->net.layer[l], *below = &a->net.layer[l - 1];
+    const unsigned ld = (unsigned)below->out_ld, out_ld = (unsigned)layer->out_ld;
+    const unsigned first = c.first_column(ld), last = c.end_column(ld);
+    const unsigned groups = first < last ? (last - first + GROUP - 1) / GROUP : 0;
+    const unsigned splits = groups > 0 && groups < WARPS ? WARPS / groups : 1;
+    const unsigned steps = (out_ld + DEPTH - 1) / DEPTH, each = (steps + splits - 1) / splits;
+    float *sums = c.x; /* [warp][ROWS][GROUP_STRIDE] */
+    const float *w = a->params + c.agent * a->net.n_params + layer->weight;
+    if (c.warp < groups * splits) {
+        const unsigned split = c.warp / groups, group = c.warp % groups;
+        const unsigned begin = split * each * DEPTH, stop = begin + each * DEPTH;
+        sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, stop < out_ld ? stop : out_ld,
+                                 first + group * GROUP, sums + c.warp * ROWS * GROUP_STRIDE);
+    }
+    __syncthreads();
+    const enum dqn_activation activation = RELU ? DQN_RELU : below->activation;
+    const size_t kept = activation == DQN_SILU ? below->preact : below->output;
+    const float *acts = a->acts + a->n_agents * a->batch * kept;
+    for (unsigned i = threadIdx.x; i < ROWS * groups * (GROUP / 4); i += THREADS) {
+        const unsigned row = i / (groups * (GROUP / 4)), quarter = i % (groups * (GROUP / 4));
+        const unsigned column = first + quarter * 4;
+        const float *from = sums + (quarter / (GROUP / 4) * ROWS + row) * GROUP_STRIDE +
+                            quarter % (GROUP / 4) * 4;
+        if (column >= last) {
+            continue;
+        }
+        float4 d = *(const float4 *)from;
+        for (unsigned split = 1; split < splits; split++) {
+            const float4 more = *(const float4 *)(from + split * groups * ROWS * GROUP_STRIDE);
+            d = make_float4(d.x + more.x, d.y + more.y, d.z + more.z, d.w + more.w);
+        }
+        if (row < c.n_rows) {
+            const size_t at = (c.agent * a->batch + c.first_row + row) * ld + column;
+            const float4 kept_at = *(const float4 *)(acts + at);
+            const float4 slope =
+                RELU ? make_float4(dqn_slope(DQN_RELU, kept_at.x), dqn_slope(DQN_RELU, kept_at.y),
+                                   dqn_slope(DQN_RELU, kept_at.z), dqn_slope(DQN_RELU, kept_at.w))
+                     : slopes(activation, kept_at);
+            d = make_float4(d.x * slope.x, d.y * slope.y, d.z * slope.z, d.w * slope.w);
+            *(float4 *)(a->dz[l - 1] + at) = d;
+        }
+        if (l > 1) {
+            c.put((float4 *)(to + row * a->net.stride + column),
+                  make_float4(dqn_tile_round<EXACT>(d.x), dqn_tile_round<EXACT>(d.y),
+                              dqn_tile_round<EXACT>(d.z), dqn_tile_round<EXACT>(d.w)));
+        }
+    }
+}
+
+/* ---- the kernel ---- */
+
+/* Grid: clusters of CLUSTER blocks, K; block 384; shared: two buffers of the widest layer for all
+ * sections. Bound by latency: a search in the tree, a wait for the cluster a layer. */
+template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
+static __global__ void __launch_bounds__(THREADS, 1)
+    k_step_rows(const __grid_constant__ struct dqn_step a) {
+    extern __shared__ float4 memory[];
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT };
+    struct cluster<CLUSTER, HEIGHT> c;
+    const size_t part = blockIdx.x / CLUSTER, left = a.batch - part * ROWS;
+    c.a = &a;
+    c.agent = blockIdx.y;
+    c.first_row = part * ROWS;
+    c.n_rows = left < ROWS ? (unsigned)left : ROWS;
+    c.rank = blockIdx.x % CLUSTER;
+    c.warp = __shfl_sync(0xffffffffu, threadIdx.x / DQN_WARP, 0); /* known to be one number */
+    c.lane = threadIdx.x % DQN_WARP;
+    c.g = c.lane / 4;
+    c.t = c.lane % 4;
+    const unsigned floats = buffer_floats(ROWS, a.net.stride);
+    c.memory = c.x = (float *)memory;
+#pragma unroll
+    for (unsigned i = 0; i < CLUSTER; i++) {
+        c.remote[i] = map_rank(memory, i);
+    }
+    c.y = c.x + floats;
+    c.facts = (struct row_facts *)(c.y + floats);
+    c.sums = (struct dqn_step_part *)(c.facts + ROWS);
+    c.arrive();
+    draw_rows<EXACT>(c);
+    c.arrive();
+#pragma unroll 1
+    for (unsigned l = 0; l < a.net.n_layers; l++) {
+        run_layer<EXACT, RELU>(c, l);
+        c.swap();
+    }
+    c.wait();
+    form_errors<EXACT>(c);
+    __syncthreads();
+    if (c.rank == 0 && threadIdx.x == 0) {
+        report_rows(c, part);
+    }
+    /* Gradients of layer l are in the first section of c.y or in the second, in turn: other blocks
+     * may still form their errors, in c.x, when the first ones arrive. */
+    float *dz = c.y, *next = c.y + ROWS * a.net.stride;
+#pragma unroll 1
+    for (unsigned l = a.net.n_layers - 1; l > 0; l--) {
+        descend<EXACT, RELU>(c, l, dz, next);
+        if (l > 1) {
+            c.arrive();
+            c.wait();
+        }
+        float *const other = dz;
+        dz = next;
+        next = other;
+    }
+}
+
+#endif
+
+/* ---- the launch ---- */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
+static __global__ void k_step_rows(const __grid_constant__ struct dqn_step) {} /* is not launched */
+#endif
+
+struct launch {
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+};
+
+static void fill_launch(struct launch *to, const struct dqn_step *step, unsigned cluster,
+                        unsigned height, cudaStream_t stream) {
+    const unsigned rows = DQN_STEP_ROWS * height;
+    const unsigned clusters = (unsigned)((step->batch + rows - 1) / rows);
+    *to = launch();
+    to->attribute.id = cudaLaunchAttributeClusterDimension;
+    to->attribute.val.clusterDim.x = cluster;
+    to->attribute.val.clusterDim.y = to->attribute.val.clusterDim.z = 1;
+    to->config.gridDim = dim3(clusters * cluster, (unsigned)step->n_agents);
+    to->config.blockDim = dim3(THREADS);
+    to->config.dynamicSmemBytes = shared_bytes(rows, step->net.stride);
+    to->config.stream = stream;
+    to->config.attrs = &to->attribute;
+    to->config.numAttrs = 1;
+}
+
+typedef void (*rows_kernel)(const struct dqn_step);
+
+/* Shapes from the smallest batch to the largest; the first one is also that of wide networks. */
+struct shape {
+    unsigned cluster, height;
+    rows_kernel kernel[2][2]; /* [exact][relu] */
+};
+
+#define SHAPE(CLUSTER, HEIGHT)                                                                     \
+    {                                                                                              \
+        CLUSTER, HEIGHT, {                                                                         \
+            {k_step_rows<false, false, CLUSTER, HEIGHT>,                                           \
+             k_step_rows<false, true, CLUSTER, HEIGHT>},                                           \
+            {                                                                                      \
+                k_step_rows<true, false, CLUSTER, HEIGHT>,                                         \
+                    k_step_rows<true, true, CLUSTER, HEIGHT>                                       \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+static const struct shape shapes[] = {SHAPE(8, 1), SHAPE(4, 1), SHAPE(4, 2), SHAPE(2, 2),
+                                      SHAPE(1, 2)};
+
+static rows_kernel kernel_of(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                             const struct shape *shape) {
+    const bool relu = step->net.n_layers == 1 || step->net.layer[0].activation == DQN_RELU;
+    return shape->kernel[q->device->precision == DQN_PRECISION_FP32][relu];
+}
+
+/* Clusters of this shape that the device runs at once; 0 where one does not fit. */
+static enum dqn_status count_clusters(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                      const struct shape *shape, unsigned *n) {
+    struct launch launch;
+    int limit = 0, active = 0;
+    *n = 0;
+    fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
+    DQN_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                    q->device->index));
+    if (launch.config.dynamicSmemBytes > (size_t)limit) {
+        return DQN_OK;
+    }
+    const rows_kernel kernel = kernel_of(q, step, shape);
+    DQN_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)launch.config.dynamicSmemBytes));
+    DQN_CUDA(cudaOccupancyMaxActiveClusters(&active, kernel, &launch.config));
+    *n = active > 0 ? (unsigned)active : 0;
+    return DQN_OK;
+}
+
+/* The first shape whose clusters all run at once; else the last one that fits. A function of the
+ * batch, the network and the device: an agent's results do not depend on the population. */
+static enum dqn_status choose_shape(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                    const struct shape **out) {
+    *out = NULL;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const size_t rows = DQN_STEP_ROWS * shapes[i].height;
+        unsigned active = 0;
+        DQN_TRY(count_clusters(q, step, &shapes[i], &active));
+        if (active > 0) {
+            *out = &shapes[i];
+        }
+        if (active >= (step->batch + rows - 1) / rows) {
+            return DQN_OK;
+        }
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_step_plan_rows(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                   unsigned *n_clusters) {
+    const struct shape *shape = NULL;
+    DQN_TRY(choose_shape(q, step, &shape));
+    const size_t rows = shape != NULL ? DQN_STEP_ROWS * shape->height : 1;
+    *n_clusters = shape != NULL ? (unsigned)((step->batch + rows - 1) / rows) : 0;
+    return DQN_OK;
+}
+
+enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_step *step) {
+    const struct shape *shape = NULL;
+    struct launch launch;
+    DQN_TRY(choose_shape(q, step, &shape));
+    DQN_CHECK(shape != NULL);
+    fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
+    DQN_CUDA(cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), *step));
+    DQN_LAUNCHED(k_step_rows);
+    return DQN_OK;
+}
