@@ -246,8 +246,8 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
             acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.0f;
         }
     }
-    dqn_tile_sum_share<false>(layer, layer->dz + rows * layer->out_ld, layer->x + rows * layer->in_ld, a.batch, m,
-              n, acc, &sums);
+    dqn_tile_sum_share<false, false>(layer, layer->dz + rows * layer->out_ld, layer->x + rows * layer->in_ld, a.batch, m,
+              n, warp, WARPS, acc, &sums);
     dqn_tile_store_share(acc, shares[warp]);
     sums = dqn_tile_sum_four(sums);
     if (threadIdx.x % 4 == 0) {

@@ -144,10 +144,17 @@ enum dqn_status dqn_cuda_weigh_rows(struct dqn_queue *q, const struct dqn_draw_a
  *  3. the owner adds the difference of the leaves to the sums above, modulo 2^64. */
 enum { TAKE_OLD, PUT_NEW, ADD_DIFFERENCE };
 
+struct update_state {
+    struct dqn_tree_shape shape;
+    uint64_t *sums; /* [K, stride] */
+    uint32_t *replaced;
+    size_t capacity;
+};
+
 /* All three parts, a thread a row. Grid: 1 x agents; block: the batch in whole warps, up to 1024;
  * no shared memory. Bound by the latency of scattered atomics; the new priorities are computed
  * while the old ones are on their way. */
-static __global__ void k_update_rows(struct dqn_priority_args a, struct dqn_update_state state) {
+static __global__ void k_update_rows(struct dqn_priority_args a, struct update_state state) {
     const size_t k = blockIdx.y, b = threadIdx.x, at = k * a.batch + (b < a.batch ? b : 0);
     const bool active = b < a.batch;
     const size_t row = (size_t)a.index[at];
@@ -169,14 +176,15 @@ static __global__ void k_update_rows(struct dqn_priority_args a, struct dqn_upda
     dqn_report_seen(a.counters, a.priority_seen, k, seen);
     __syncthreads();
     if (active && state.shape.n_levels > 0) {
-        dqn_add_difference(&state, k, row, old, __ldcg((const float *)cell));
+        dqn_add_difference(&state.shape, state.sums + k * state.shape.stride, row, old,
+                           __ldcg((const float *)cell));
     }
 }
 
 /* One part of a large batch. Grid: B / 256 x agents; block 256; no shared memory. Bound by the
  * latency of scattered atomics. */
 template <int PART>
-static __global__ void k_update_part(struct dqn_priority_args a, struct dqn_update_state state) {
+static __global__ void k_update_part(struct dqn_priority_args a, struct update_state state) {
     const size_t k = blockIdx.y;
     uint32_t *column = (uint32_t *)a.priorities + k * state.capacity;
     struct dqn_seen seen = {0, 0, 0};
@@ -190,8 +198,8 @@ static __global__ void k_update_part(struct dqn_priority_args a, struct dqn_upda
         } else if (PART == PUT_NEW) {
             atomicMax(&column[row], dqn_new_priority(&a.agents[k], a.td[at], &seen));
         } else {
-            dqn_add_difference(&state, k, row, state.replaced[at],
-                           a.priorities[k * state.capacity + row]);
+            dqn_add_difference(&state.shape, state.sums + k * state.shape.stride, row,
+                               state.replaced[at], a.priorities[k * state.capacity + row]);
         }
     }
     if (PART == PUT_NEW) {
@@ -201,7 +209,7 @@ static __global__ void k_update_part(struct dqn_priority_args a, struct dqn_upda
 
 template <int PART>
 static enum dqn_status launch_part(struct dqn_queue *q, const struct dqn_priority_args *args,
-                                   const struct dqn_update_state *state) {
+                                   const struct update_state *state) {
     enum { PART_THREADS = 256 };
     const dim3 grid(dqn_cuda_blocks(args->batch, PART_THREADS),
                     (unsigned)args->sampler->spec.n_agents);
@@ -211,7 +219,7 @@ static enum dqn_status launch_part(struct dqn_queue *q, const struct dqn_priorit
 }
 
 static enum dqn_status launch_update(struct dqn_queue *q, const struct dqn_priority_args *args,
-                                     const struct dqn_update_state *state) {
+                                     const struct update_state *state) {
     if (args->batch <= UPDATE_THREADS) {
         const dim3 grid(1, (unsigned)args->sampler->spec.n_agents);
         const unsigned threads = (unsigned)((args->batch + DQN_WARP - 1) / DQN_WARP * DQN_WARP);
@@ -233,7 +241,7 @@ static enum dqn_status update(struct dqn_queue *q, const struct dqn_priority_arg
         return dqn_fail(DQN_ERR_STATE, "an update of %zu rows; the sampler was made for %zu",
                         args->batch, s->spec.batch);
     }
-    struct dqn_update_state state;
+    struct update_state state;
     state.shape = s->shape;
     state.sums = has_tree(s) ? (uint64_t *)s->sums->data : NULL;
     state.replaced = (uint32_t *)s->replaced->data;

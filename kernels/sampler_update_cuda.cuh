@@ -4,13 +4,6 @@
 
 #include "sampler_cuda.cuh"
 
-struct dqn_update_state {
-    struct dqn_tree_shape shape;
-    uint64_t *sums; /* [K, stride] */
-    uint32_t *replaced;
-    size_t capacity;
-};
-
 /* The new priority of a row, counted in what the warp reports. */
 struct dqn_seen {
     uint32_t n_nan, n_inf, largest; /* bits of the largest finite one */
@@ -51,17 +44,17 @@ static __device__ __forceinline__ void dqn_report_seen(struct dqn_counters *coun
     }
 }
 
-/* To the sums above `row`, by the one thread that took its old priority out. */
-static __device__ __forceinline__ void dqn_add_difference(const struct dqn_update_state *state, size_t k,
-                                                      size_t row, uint32_t old, float priority) {
-    uint64_t *own = state->sums + k * state->shape.stride;
+/* To the sums above `row` of one agent, by the one thread that took its old priority out. */
+static __device__ __forceinline__ void dqn_add_difference(const struct dqn_tree_shape *shape,
+                                                          uint64_t *sums, size_t row, uint32_t old,
+                                                          float priority) {
     const uint64_t difference = dqn_cuda_leaf(priority) - dqn_cuda_leaf(dqn_float_from_bits(old));
     if (old == 0 || difference == 0) {
         return;
     }
-    for (int level = 0; level < state->shape.n_levels; level++) {
+    for (int level = 0; level < shape->n_levels; level++) {
         row /= DQN_TREE_FAN;
-        atomicAdd((unsigned long long *)&own[state->shape.first[level] + row],
+        atomicAdd((unsigned long long *)&sums[shape->first[level] + row],
                   (unsigned long long)difference);
     }
 }

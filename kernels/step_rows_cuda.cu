@@ -11,6 +11,7 @@
  * rolled and rare things out of line where that costs little. */
 #include "../src/shared/td.h"
 #include "argmax_cuda.cuh"
+#include "cluster_cuda.cuh"
 #include "sampler_tree_cuda.cuh"
 #include "step_cuda.cuh"
 
@@ -42,55 +43,9 @@ static size_t shared_bytes(unsigned rows, unsigned stride) {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-/* ---- clusters ---- */
-
-static __device__ __forceinline__ void cluster_arrive(void) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-
-static __device__ __forceinline__ void cluster_wait(void) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-/* Address in the cluster's shared memory of what lies at p, in block `rank`. */
-static __device__ __forceinline__ unsigned map_rank(const void *p, unsigned rank) {
-    unsigned mapped = (unsigned)__cvta_generic_to_shared(p);
-#if __CUDA_ARCH__ >= 900
-    asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(mapped) : "r"(rank));
-#else
-    (void)rank;
-#endif
-    return mapped;
-}
-
-static __device__ __forceinline__ void store_remote(unsigned to, float v) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(v) : "memory");
-#endif
-}
-
-static __device__ __forceinline__ void store_remote(unsigned to, float2 v) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(v.x), "f"(v.y)
-                 : "memory");
-#endif
-}
-
-static __device__ __forceinline__ void store_remote(unsigned to, float4 v) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x),
-                 "f"(v.y), "f"(v.z), "f"(v.w)
-                 : "memory");
-#endif
-}
-
 /* One block's view. CLUSTER blocks a cluster, HEIGHT times 16 batch rows. */
 template <int CLUSTER, int HEIGHT> struct cluster {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT, BLOCKS = CLUSTER };
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT };
     const struct dqn_step *a;
     size_t agent, first_row; /* first_row: of the agent's batch */
     unsigned n_rows;         /* that exist */
@@ -103,13 +58,13 @@ template <int CLUSTER, int HEIGHT> struct cluster {
 
     __device__ __forceinline__ void arrive(void) const {
         if (CLUSTER > 1) {
-            cluster_arrive();
+            dqn_cluster_arrive();
         }
     }
 
     __device__ __forceinline__ void wait(void) const {
         if (CLUSTER > 1) {
-            cluster_wait();
+            dqn_cluster_wait();
         } else {
             __syncthreads();
         }
@@ -117,14 +72,14 @@ template <int CLUSTER, int HEIGHT> struct cluster {
 
     /* *p = v in every block of the cluster. */
     template <typename T> __device__ __forceinline__ void put(T *p, T v) const {
-        if (CLUSTER == 1) {
+        if constexpr (CLUSTER == 1) {
             *p = v;
-            return;
-        }
-        const unsigned offset = (unsigned)((char *)p - (char *)memory);
+        } else {
+            const unsigned offset = (unsigned)((char *)p - (char *)memory);
 #pragma unroll
-        for (unsigned i = 0; i < CLUSTER; i++) {
-            store_remote(remote[i] + offset, v);
+            for (unsigned i = 0; i < CLUSTER; i++) {
+                dqn_store_remote(remote[i] + offset, v);
+            }
         }
     }
 
@@ -201,26 +156,59 @@ static __device__ __forceinline__ void find_rows(const struct dqn_step *a, size_
     }
 }
 
-/* Observations s and s' of replay row `from` as row `row` of the first two sections of every block,
- * s in global memory too. Zeros from the observation's end to its padding. */
-template <bool EXACT, typename C>
-static __device__ __forceinline__ void give_row(const C &c, unsigned row, size_t from) {
+/* Observations s and s' of replay rows `from` as rows first, first + turn .. of the first two
+ * sections of every block, s in global memory too. Zeros from the observation's end to its padding.
+ * All reads of 64 columns are under way before the first of them is waited for. */
+template <bool EXACT, int EACH, int CLUSTER, int HEIGHT>
+static __device__ __forceinline__ void give_rows(const struct cluster<CLUSTER, HEIGHT> &c,
+                                                 unsigned first, unsigned turn,
+                                                 const size_t *from) {
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, PARTS = 2 };
     const struct dqn_step *a = c.a;
     const unsigned n = (unsigned)a->obs, ld = (unsigned)a->net.obs_ld;
-    const size_t at = (c.agent * a->capacity + from) * a->obs;
-    const float *s = a->rows.states + at, *next = a->rows.next_states + at;
-    float *kept = a->state + (c.agent * a->batch + c.first_row + row) * ld;
-    float *to = c.x + row * a->net.stride, *to_next = to + C::ROWS * a->net.stride;
-    const bool exists = row < c.n_rows;
-#pragma unroll 2
-    for (unsigned i = c.lane; i < ld; i += DQN_WARP) {
-        const float v = exists && i < n ? s[i] : 0.0f, w = exists && i < n ? next[i] : 0.0f;
-        if (exists) {
-            kept[i] = v;
+    for (unsigned base = c.lane; base < ld; base += PARTS * DQN_WARP) {
+        float now[EACH][PARTS], next[EACH][PARTS];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const size_t at = (c.agent * a->capacity + from[i]) * a->obs;
+#pragma unroll
+            for (int p = 0; p < PARTS; p++) {
+                const unsigned column = base + p * DQN_WARP;
+                const bool exists = column < n && first + i * turn < c.n_rows;
+                now[i][p] = exists ? a->rows.states[at + column] : 0.0f;
+                next[i][p] = exists ? a->rows.next_states[at + column] : 0.0f;
+            }
         }
-        c.put(to + i, dqn_tile_round<EXACT>(v));
-        c.put(to_next + i, dqn_tile_round<EXACT>(w));
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const unsigned row = first + i * turn;
+            float *kept = a->state + (c.agent * a->batch + c.first_row + row) * ld;
+            float *to = c.x + row * a->net.stride;
+#pragma unroll
+            for (int p = 0; p < PARTS; p++) {
+                const unsigned column = base + p * DQN_WARP;
+                if (column >= ld || row >= ROWS) {
+                    continue;
+                }
+                c.put(to + column, dqn_tile_round<EXACT>(now[i][p]));
+                c.put(to + ROWS * a->net.stride + column, dqn_tile_round<EXACT>(next[i][p]));
+                if (row < c.n_rows) {
+                    kept[column] = dqn_tile_round<EXACT>(now[i][p]);
+                }
+            }
+        }
     }
+}
+
+/* struct row_facts in two writes. */
+template <typename C>
+static __device__ __forceinline__ void give_facts(const C &c, unsigned row, uint64_t mass,
+                                                  float reward, float discount, uint32_t action,
+                                                  uint32_t done) {
+    float4 *to = (float4 *)&c.facts[row];
+    c.put(to, make_float4(__uint_as_float((uint32_t)mass), __uint_as_float((uint32_t)(mass >> 32)),
+                          reward, discount));
+    c.put(to + 1, make_float4(0.0f, __uint_as_float(action), __uint_as_float(done), 0.0f));
 }
 
 /* Draws the rows of this cluster, its warps taking turns, and gives them to all of its blocks. */
@@ -254,30 +242,22 @@ static __device__ __forceinline__ void draw_rows(const struct cluster<CLUSTER, H
     }
     c.wait(); /* every block of the cluster has started */
     if (first < ROWS) {
-        struct row_facts facts[EACH];
+        uint32_t action[EACH], done[EACH];
+        float reward[EACH], discount[EACH];
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const size_t at = c.agent * a->capacity + from[i];
-            facts[i].mass = mass[i];
-            facts[i].action = a->rows.actions[at];
-            facts[i].reward = a->rows.rewards[at];
-            facts[i].discount = a->rows.discounts[at];
-            facts[i].done = a->rows.dones[at];
-            facts[i].weight = 0.0f;
-            facts[i].pad = 0;
+            action[i] = a->rows.actions[at];
+            reward[i] = a->rows.rewards[at];
+            discount[i] = a->rows.discounts[at];
+            done[i] = a->rows.dones[at];
         }
+        give_rows<EXACT, EACH>(c, first, TURN, from);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const unsigned row = first + i * TURN;
-            if (row >= ROWS) {
-                break;
-            }
-            give_row<EXACT>(c, row, from[i]);
-            if (c.lane == 0) {
-                const float *words = (const float *)&facts[i];
-                c.put((float4 *)&c.facts[row], make_float4(words[0], words[1], words[2], words[3]));
-                c.put((float4 *)&c.facts[row] + 1,
-                      make_float4(words[4], words[5], words[6], words[7]));
+            if (c.lane == 0 && row < ROWS) {
+                give_facts(c, row, mass[i], reward[i], discount[i], action[i], done[i]);
                 if (row < c.n_rows) {
                     a->index[c.agent * a->batch + c.first_row + row] = (int64_t)from[i];
                 }
@@ -380,18 +360,18 @@ static __device__ __forceinline__ void give_pair(const struct row_end<CLUSTER> &
     } else if (!last) {
         z = activate_pair(activation, z);
     }
+    z.x = last ? z.x : dqn_tile_round<EXACT>(z.x);
+    z.y = last ? z.y : dqn_tile_round<EXACT>(z.y);
     if (end.acts != NULL) {
         *(float2 *)(end.acts + distance) = z;
     }
-    z.x = last ? z.x : dqn_tile_round<EXACT>(z.x);
-    z.y = last ? z.y : dqn_tile_round<EXACT>(z.y);
-    if (CLUSTER == 1) {
+    if constexpr (CLUSTER == 1) {
         *(float2 *)(end.y + distance) = z;
-        return;
-    }
+    } else {
 #pragma unroll
-    for (unsigned i = 0; i < CLUSTER; i++) {
-        store_remote(end.remote[i] + 4 * distance, z);
+        for (unsigned i = 0; i < CLUSTER; i++) {
+            dqn_store_remote(end.remote[i] + 4 * distance, z);
+        }
     }
 }
 
@@ -583,8 +563,10 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
             exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
         const size_t at = c.agent * a->batch + c.first_row + row;
         for (unsigned i = lane; own < ROWS && i < ld; i += LANES) {
-            const float d = exists ? top_gradient(&a->net, i, facts.action, slope) : 0.0f;
-            c.y[row * stride + i] = dqn_tile_round<EXACT>(d);
+            const float d =
+                exists ? dqn_tile_round<EXACT>(top_gradient(&a->net, i, facts.action, slope))
+                       : 0.0f;
+            c.y[row * stride + i] = d;
             if (writes) {
                 a->dz[top][at * ld + i] = d;
             }
@@ -609,7 +591,7 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
 /* The cluster's sums, in order, by one thread after the block's barrier. */
 template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
     struct dqn_step_part all = c.sums[0];
-    const unsigned n = C::ROWS < THREADS / LANES ? C::ROWS : THREADS / LANES;
+    const unsigned turn = THREADS / LANES, n = C::ROWS < turn ? C::ROWS : turn;
 #pragma unroll 1
     for (unsigned i = 1; i < n; i++) {
         const struct dqn_step_part *one = &c.sums[i];
@@ -745,13 +727,14 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
                 RELU ? make_float4(dqn_slope(DQN_RELU, kept_at.x), dqn_slope(DQN_RELU, kept_at.y),
                                    dqn_slope(DQN_RELU, kept_at.z), dqn_slope(DQN_RELU, kept_at.w))
                      : slopes(activation, kept_at);
-            d = make_float4(d.x * slope.x, d.y * slope.y, d.z * slope.z, d.w * slope.w);
+            d = make_float4(dqn_tile_round<EXACT>(d.x * slope.x),
+                            dqn_tile_round<EXACT>(d.y * slope.y),
+                            dqn_tile_round<EXACT>(d.z * slope.z),
+                            dqn_tile_round<EXACT>(d.w * slope.w));
             *(float4 *)(a->dz[l - 1] + at) = d;
         }
         if (l > 1) {
-            c.put((float4 *)(to + row * a->net.stride + column),
-                  make_float4(dqn_tile_round<EXACT>(d.x), dqn_tile_round<EXACT>(d.y),
-                              dqn_tile_round<EXACT>(d.z), dqn_tile_round<EXACT>(d.w)));
+            c.put((float4 *)(to + row * a->net.stride + column), d);
         }
     }
 }
@@ -780,7 +763,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     c.memory = c.x = (float *)memory;
 #pragma unroll
     for (unsigned i = 0; i < CLUSTER; i++) {
-        c.remote[i] = map_rank(memory, i);
+        c.remote[i] = dqn_map_rank(memory, i);
     }
     c.y = c.x + floats;
     c.facts = (struct row_facts *)(c.y + floats);
@@ -865,7 +848,7 @@ struct shape {
         }                                                                                          \
     }
 
-static const struct shape shapes[] = {SHAPE(8, 1), SHAPE(4, 1), SHAPE(4, 2), SHAPE(2, 2),
+static const struct shape shapes[] = {SHAPE(8, 1), SHAPE(4, 1), SHAPE(2, 1), SHAPE(1, 1),
                                       SHAPE(1, 2)};
 
 static rows_kernel kernel_of(const struct dqn_cuda_queue *q, const struct dqn_step *step,

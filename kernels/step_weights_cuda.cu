@@ -14,7 +14,7 @@
 #include "step_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, SIDE = DQN_TILE_SIDE };
-enum { ROWS_A_BLOCK = THREADS /* whose priorities a block writes, about */ };
+enum { ROWS_A_BLOCK = 256 /* whose priorities a block writes, about */ };
 
 /* How much of the work a kernel does. */
 enum part { WHOLE, SUMS, MOVES };
@@ -58,7 +58,8 @@ static __device__ __forceinline__ struct place find_place(const struct dqn_weigh
     return place;
 }
 
-/* The block's 32 x 32 sums and the bias's, each in the thread whose place it is. */
+/* The block's 32 x 32 sums and the bias's, each in the thread whose place it is. The factors were
+ * rounded by k_step_rows. */
 template <bool EXACT>
 static __device__ __forceinline__ struct gradients
 sum_block(const struct weights_step &a, const struct dqn_weight_layer *layer, size_t agent,
@@ -75,9 +76,9 @@ sum_block(const struct weights_step &a, const struct dqn_weight_layer *layer, si
             acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.0f;
         }
     }
-    dqn_tile_sum_share<EXACT>(layer, layer->dz + rows * layer->out_ld,
-                              layer->x + rows * layer->in_ld, (unsigned)a.step.batch, m, n, acc,
-                              &sums);
+    dqn_tile_sum_share<EXACT, true>(layer, layer->dz + rows * layer->out_ld,
+                                    layer->x + rows * layer->in_ld, (unsigned)a.step.batch, m, n,
+                                    warp, WARPS, acc, &sums);
     dqn_tile_store_share(acc, shares + warp * SIDE * DQN_TILE_SIDE_STRIDE);
     sums = dqn_tile_sum_four(sums);
     if (threadIdx.x % 4 == 0) {
@@ -85,13 +86,12 @@ sum_block(const struct weights_step &a, const struct dqn_weight_layer *layer, si
     }
     __syncthreads();
     struct gradients g;
-    const float *from =
-        shares + threadIdx.x / 8 * DQN_TILE_SIDE_STRIDE + threadIdx.x % 8 * 4;
+    const float *from = shares + threadIdx.x / 8 * DQN_TILE_SIDE_STRIDE + threadIdx.x % 8 * 4;
     g.weight = *(const float4 *)from;
     g.bias = biases[threadIdx.x % SIDE];
+#pragma unroll
     for (int w = 1; w < WARPS; w++) {
-        g.weight = dqn_add4(g.weight,
-                            *(const float4 *)(from + w * SIDE * DQN_TILE_SIDE_STRIDE));
+        g.weight = dqn_add4(g.weight, *(const float4 *)(from + w * SIDE * DQN_TILE_SIDE_STRIDE));
         g.bias += biases[w * SIDE + threadIdx.x % SIDE];
     }
     return g;
@@ -388,7 +388,8 @@ form_priorities(const struct dqn_step *a, size_t agent, unsigned block, unsigned
         *own->n = 0;
     }
     __syncthreads();
-    for (size_t b = threadIdx.x; b < a->batch && a->ring->size > 0; b += THREADS) {
+    const size_t places = block < n_blocks && a->ring->size > 0 ? a->batch : 0;
+    for (size_t b = threadIdx.x; b < places; b += THREADS) {
         const size_t at = agent * a->batch + b, row = (size_t)a->index[at];
         if (is_own(row, block, n_blocks)) {
             const unsigned i = atomicAdd(own->n, 1u);
@@ -418,17 +419,13 @@ static __device__ __forceinline__ void settle_priorities(const struct dqn_step *
                                                          const struct own_rows *own, bool apply,
                                                          struct dqn_seen seen) {
     uint32_t *cells = (uint32_t *)a->rows.priorities + agent * a->capacity;
-    struct dqn_update_state state;
-    state.shape = a->shape;
-    state.sums = a->sums;
-    state.replaced = NULL;
-    state.capacity = a->capacity;
+    uint64_t *sums = a->sums + agent * a->shape.stride;
     for (unsigned i = threadIdx.x; i < *own->n; i += THREADS) {
         if (own->old[i] == 0) {
             continue;
         }
         if (apply) {
-            dqn_add_difference(&state, agent, (size_t)own->row[i], own->old[i],
+            dqn_add_difference(&a->shape, sums, (size_t)own->row[i], own->old[i],
                                __uint_as_float(own->td[i]));
         } else {
             cells[own->row[i]] = own->old[i];
@@ -500,10 +497,10 @@ static __global__ void __launch_bounds__(THREADS)
         const unsigned m = block / layer->blocks_across * SIDE;
         const unsigned n = block % layer->blocks_across * SIDE;
         place = find_place(layer, m, n);
+        g = take_gradients<EXACT, PART>(a, agent, base, layer, m, n, &place, (float *)memory);
         if (PART != SUMS) {
             moved = read_moved(&a.step, base, &place);
         }
-        g = take_gradients<EXACT, PART>(a, agent, base, layer, m, n, &place, (float *)memory);
     } else if (is_clerk && PART == WHOLE) {
         plan_step(&a.step, agent, &books);
     } else if (!is_clerk) {
@@ -536,15 +533,15 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- the launch ---- */
 
-static unsigned blocks_across(const struct dqn_layer *layer) {
-    return (unsigned)((layer->in_ld + SIDE - 1) / SIDE);
+/* Squares that a layer's W takes in this direction. */
+static unsigned squares_of(size_t ld) {
+    return (unsigned)((ld + SIDE - 1) / SIDE);
 }
 
 unsigned dqn_step_weight_blocks(const struct dqn_net *net) {
     unsigned blocks = 0;
     for (size_t l = 0; l < net->n_layers; l++) {
-        blocks += blocks_across(&net->layer[l]) *
-                  (unsigned)((net->layer[l].out_ld + SIDE - 1) / SIDE);
+        blocks += squares_of(net->layer[l].in_ld) * squares_of(net->layer[l].out_ld);
     }
     return blocks;
 }
@@ -563,8 +560,8 @@ static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
         w->weight = layer->weight;
         w->bias = layer->bias;
         w->first_block = to->n_blocks;
-        w->blocks_across = blocks_across(layer);
-        to->n_blocks += w->blocks_across * (unsigned)((layer->out_ld + SIDE - 1) / SIDE);
+        w->blocks_across = squares_of(layer->in_ld);
+        to->n_blocks += w->blocks_across * squares_of(layer->out_ld);
     }
     to->n_priority_blocks =
         step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
@@ -582,10 +579,9 @@ static size_t shared_bytes(const struct dqn_step *step) {
 /* One kernel where all blocks of the one agent are on the device together. */
 template <bool EXACT>
 static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_step *weights) {
-    const struct dqn_step *step = &weights->step;
     const unsigned blocks = weights->n_blocks + 1 + weights->n_priority_blocks;
-    const unsigned agents = (unsigned)step->n_agents;
-    const size_t bytes = shared_bytes(step), bytes_sums = gradient_bytes();
+    const unsigned agents = (unsigned)weights->step.n_agents;
+    const size_t bytes = shared_bytes(&weights->step);
     int fits = 0;
     DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, WHOLE>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
@@ -602,7 +598,7 @@ static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_ste
         return DQN_OK;
     }
     k_step_weights<EXACT, SUMS>
-        <<<dim3(weights->n_blocks, agents), THREADS, bytes_sums, q->stream>>>(*weights);
+        <<<dim3(weights->n_blocks, agents), THREADS, gradient_bytes(), q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);
     k_step_weights<EXACT, MOVES><<<dim3(blocks, agents), THREADS, bytes, q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);

@@ -220,6 +220,22 @@ static double difference(const struct rig *a, const struct rig *b, const char *n
     return residual;
 }
 
+/* Root of the mean square of the difference, over that of the values: what the worst element of a
+ * gradient cannot tell, for a ReLU whose input is within rounding of 0 is on for one side only, and
+ * its weights' gradients lack a whole batch row there. */
+static double mean_difference(const struct rig *a, const struct rig *b, const char *name) {
+    float *x = get(a, name), *y = get(b, name);
+    double error = 0, size = 1e-30;
+    for (size_t i = 0; i < dqn_arena_find(a->arena, name)->bytes / 4; i++) {
+        const double d = (double)x[i] - (double)y[i];
+        error += d * d;
+        size += (double)x[i] * (double)x[i];
+    }
+    free(x);
+    free(y);
+    return sqrt(error / size);
+}
+
 /* Worst relative difference of the statistics. */
 static double stats_difference(const struct rig *a, const struct rig *b) {
     double *x = get(a, "learn/stats"), *y = get(b, "learn/stats"), worst = 0;
@@ -250,7 +266,7 @@ static void compare(const struct rig *a, const struct rig *b, struct residuals *
     }
     note(&seen->params, difference(a, b, "nn/params"));
     note(&seen->target, difference(a, b, "nn/target"));
-    note(&seen->moment, difference(a, b, "nn/moment1"));
+    note(&seen->moment, mean_difference(a, b, "nn/moment1"));
     note(&seen->priorities, difference(a, b, "replay/priorities"));
     note(&seen->priorities, difference(a, b, "replay/priority_seen"));
     note(&seen->stats, stats_difference(a, b));
