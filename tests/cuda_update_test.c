@@ -350,26 +350,31 @@ static void run_all(int precision, struct residuals *seen) {
     pair_close(&pair);
 }
 
+/* What three TF32 products leave of a product of floats: seen 2.7e-6 in td, 4e-6 in params, 1.4e-4
+ * in the moments (a ReLU's kink; without any 4e-6), 7.5e-6 in the statistics. Priorities are |td|^0.6,
+ * which is steep near 0: 2.5e-5. */
 Test(cuda_update, equals_the_cpu_in_fp32) {
     struct residuals seen = {0};
     run_all(DQN_PRECISION_FP32, &seen);
     cr_expect_lt(seen.td, 1e-5, "%g", seen.td);
-    cr_expect_lt(seen.params, 1e-5, "%g", seen.params);
-    cr_expect_lt(seen.target, 1e-5, "%g", seen.target);
-    cr_expect_lt(seen.moment, 1e-4, "%g", seen.moment);
-    cr_expect_lt(seen.priorities, 1e-5, "%g", seen.priorities);
-    cr_expect_lt(seen.stats, 1e-4, "%g", seen.stats);
+    cr_expect_lt(seen.params, 2e-5, "%g", seen.params);
+    cr_expect_lt(seen.target, 1e-6, "%g", seen.target);
+    cr_expect_lt(seen.moment, 1e-3, "%g", seen.moment);
+    cr_expect_lt(seen.priorities, 1e-4, "%g", seen.priorities);
+    cr_expect_lt(seen.stats, 5e-5, "%g", seen.stats);
 }
 
+/* Seen 4.8e-4 in td, 8e-4 in params, 8e-6 in the target, 0.03 in the moments (kinks; smooth
+ * activations 6e-4), 2.5e-3 in priorities, 5.8e-3 in the statistics of 17 rows. */
 Test(cuda_update, is_close_to_the_cpu_in_tf32) {
     struct residuals seen = {0};
     run_all(DQN_PRECISION_TF32, &seen);
-    cr_expect_lt(seen.td, 1e-2, "%g", seen.td);
-    cr_expect_lt(seen.params, 1e-2, "%g", seen.params);
-    cr_expect_lt(seen.target, 1e-2, "%g", seen.target);
-    cr_expect_lt(seen.moment, 5e-2, "%g", seen.moment);
+    cr_expect_lt(seen.td, 2e-3, "%g", seen.td);
+    cr_expect_lt(seen.params, 3e-3, "%g", seen.params);
+    cr_expect_lt(seen.target, 3e-5, "%g", seen.target);
+    cr_expect_lt(seen.moment, 0.1, "%g", seen.moment);
     cr_expect_lt(seen.priorities, 1e-2, "%g", seen.priorities);
-    cr_expect_lt(seen.stats, 1e-2, "%g", seen.stats);
+    cr_expect_lt(seen.stats, 2e-2, "%g", seen.stats);
 }
 
 /* Twenty updates in a row, each drawing by the priorities of those before: the sums of the tree
