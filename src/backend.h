@@ -413,7 +413,7 @@ struct dqn_queue {
 /* "cpu" always; "cuda" where built in, else NULL. */
 const struct dqn_backend *dqn_backend_find(const char *name);
 
-/* Host waits since the start of the process, over all queues. */
+/* Waits of the calling thread since its start, over all queues. */
 uint64_t dqn_queue_waits(void);
 /* Called by a backend's wait. */
 void dqn_queue_count_wait(void);

@@ -12,7 +12,8 @@
 #include "base.h"
 #include "file_ops.h"
 
-struct dqn_queue; /* backend.h */
+struct dqn_device; /* backend.h */
+struct dqn_queue;
 
 enum { DQN_CHECKPOINT_SCHEMA = 1 };
 
@@ -62,14 +63,20 @@ struct dqn_checkpoint_writer;
 enum dqn_status dqn_checkpoint_writer_create(struct dqn_checkpoint_writer **out,
                                              const struct dqn_arena *arena, bool with_replay,
                                              const struct dqn_file_ops *ops);
+/* From here on dqn_checkpoint_save does not wait for the device: the buffers are copied there, and
+ * training goes on while the copy is read. Takes as much device memory again; without it, or when a
+ * saved buffer lives elsewhere, everything stays as it is. */
+void dqn_checkpoint_writer_overlap(struct dqn_checkpoint_writer *writer,
+                                   const struct dqn_device *device);
+bool dqn_checkpoint_writer_overlaps(const struct dqn_checkpoint_writer *writer);
 /* Waits for a write under way. The devices must still be open. */
 void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *writer);
 
 /* Bytes of host memory that the staging takes, and about the bytes of a file without its text. */
 uint64_t dqn_checkpoint_bytes(const struct dqn_arena *arena, bool with_replay);
 
-/* Waits for the write before, copies everything on and behind the work of `q` (waiting for it), and
- * hands it to the thread. `q` may be NULL when no saved buffer lives on a device. Returns the error
+/* Waits for the write before, copies everything on and behind the work of `q` (waiting for it, but
+ * with dqn_checkpoint_writer_overlap), and hands it to the thread. `q` may be NULL when no saved buffer lives on a device. Returns the error
  * of the write before, if it had one (DQN_ERR_DISK with path and reason); nothing is saved then. */
 enum dqn_status dqn_checkpoint_save(struct dqn_checkpoint_writer *writer, struct dqn_queue *q,
                                     const struct dqn_checkpoint_content *content,

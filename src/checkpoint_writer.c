@@ -6,11 +6,13 @@
 
 #include "backend.h"
 #include "checkpoint_parts.h"
+#include "checkpoint_shadow.h"
 #include "run_folder.h"
 
 struct dqn_checkpoint_writer {
     const struct dqn_file_ops *ops;
     struct dqn_snapshot snapshot; /* the thread's while busy, else the caller's */
+    struct dqn_shadow *shadow;    /* NULL: the buffers themselves are read */
     char folder[DQN_TEXT_MAX];
     struct dqn_checkpoint_request request; /* its folder points above */
 
@@ -144,6 +146,9 @@ static enum dqn_status stage_copy(struct dqn_snapshot *snapshot, struct dqn_queu
 static enum dqn_status write_request(struct dqn_checkpoint_writer *w) {
     const struct dqn_checkpoint_request *request = &w->request;
     char path[DQN_TEXT_MAX];
+    if (w->shadow != NULL) {
+        DQN_TRY(dqn_shadow_wait(w->shadow));
+    }
     DQN_TRY(
         dqn_run_folder_file(path, sizeof path, request->folder, request->epochs, request->partial));
     DQN_TRY(dqn_snapshot_write(&w->snapshot, path, w->ops));
@@ -200,7 +205,8 @@ enum dqn_status dqn_checkpoint_save(struct dqn_checkpoint_writer *w, struct dqn_
         return dqn_fail(DQN_ERR_DISK, "%s: the path is longer than %zu bytes; use a shorter one",
                         request->folder, sizeof w->folder - 1);
     }
-    DQN_TRY(stage_copy(&w->snapshot, q));
+    DQN_TRY(w->shadow != NULL ? dqn_shadow_take(w->shadow, &w->snapshot, q)
+                              : stage_copy(&w->snapshot, q));
     DQN_TRY(dqn_snapshot_copy(&w->snapshot, content));
     snprintf(w->folder, sizeof w->folder, "%s", request->folder);
     w->request = *request;
@@ -244,6 +250,17 @@ enum dqn_status dqn_checkpoint_writer_create(struct dqn_checkpoint_writer **out,
     return status;
 }
 
+void dqn_checkpoint_writer_overlap(struct dqn_checkpoint_writer *w,
+                                   const struct dqn_device *device) {
+    if (w->shadow == NULL) {
+        dqn_shadow_create(&w->shadow, &w->snapshot, device);
+    }
+}
+
+bool dqn_checkpoint_writer_overlaps(const struct dqn_checkpoint_writer *w) {
+    return w->shadow != NULL;
+}
+
 void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *w) {
     if (w == NULL) {
         return;
@@ -255,6 +272,7 @@ void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *w) {
     pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
+    dqn_shadow_destroy(w->shadow);
     stage_free(&w->snapshot);
     free(w);
 }

@@ -51,6 +51,9 @@ enum dqn_status dqn_saver_create(struct dqn_trainer *t) {
     DQN_TRY_GOTO(dqn_run_folder_check_space(t->folder, dqn_checkpoint_bytes(t->arena, replay),
                                             t->config.checkpoint.keep_last));
     DQN_TRY_GOTO(dqn_checkpoint_writer_create(&saver->writer, t->arena, replay, NULL));
+    if (t->device.backend->queue->capture_begin != NULL) {
+        dqn_checkpoint_writer_overlap(saver->writer, &t->device);
+    }
     DQN_TRY_GOTO(dqn_config_print(&t->config, &saver->config_text));
     if (!replay && !t->quiet) {
         dqn_info("checkpoint.replay is false: checkpoints leave the replay out, and a resumed run "
