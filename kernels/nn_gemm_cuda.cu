@@ -26,7 +26,12 @@ struct dqn_nn_plans {
     struct dqn_gemm_plan *first;
 };
 
+/* A library's error may be the first sign of a lost context: then that is what there is to say. */
 static enum dqn_status failed(cublasStatus_t error, const char *what) {
+    const cudaError_t behind = cudaGetLastError();
+    if (dqn_cuda_is_lost(behind)) {
+        return dqn_cuda_failed(behind, what, __FILE__, __LINE__);
+    }
     return dqn_fail(error == CUBLAS_STATUS_ALLOC_FAILED ? DQN_ERR_DEVICE_MEMORY : DQN_ERR_DEVICE,
                     "cuBLASLt error %d (%s) in %s", (int)error, cublasLtGetStatusName(error), what);
 }

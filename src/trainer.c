@@ -369,7 +369,7 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
         DQN_TRY(finish_epoch(t));
     }
     dqn_progress_end(&t->progress);
-    return t->saver != NULL ? dqn_saver_finish(t) : DQN_OK;
+    return t->saver != NULL ? dqn_trainer_in_phase(dqn_saver_finish(t), "save") : DQN_OK;
 }
 
 /* ---- after training

@@ -30,7 +30,11 @@ static uint64_t free_on_gpu(void) {
 }
 
 /* Importance weights are 1, so that nothing but integers and copies lies between the two replays:
- * runs with either are equal byte for byte. */
+ * runs with either are equal byte for byte, as long as both take updates operation by operation. */
+static void operation_by_operation(void) {
+    setenv("DQN_TEST_COMPOSED", "1", 1);
+}
+
 static const char *const kinds[][2] = {
     {"replay.kind=uniform", "replay.beta.end=0"},
     {"replay.kind=proportional", "replay.beta.end=0"},
@@ -195,6 +199,7 @@ static const char *make_reference(size_t kind) {
 
 Test(cuda_fallback, replay_on_the_cpu_equals_the_replay_on_the_gpu) {
     (void)free_on_gpu();
+    operation_by_operation();
     for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {
         const char *reference = make_reference(kind);
         runs_equal(NULL, "replay.device=cpu", "replay.device=cpu", kind, reference, true, true);
@@ -209,6 +214,7 @@ Test(cuda_fallback, replay_on_the_cpu_equals_the_replay_on_the_gpu) {
  * numbers are taken, so those runs only have to end well. */
 Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
     (void)free_on_gpu();
+    operation_by_operation();
     static const struct {
         const char *kernel;
         size_t kind;
@@ -299,11 +305,52 @@ Test(cuda_fallback, context_lost_in_insert) {
 }
 
 Test(cuda_fallback, context_lost_in_sample) {
+    operation_by_operation();
     loses_the_context("k_draw_rows", "update");
 }
 
 Test(cuda_fallback, context_lost_in_update) {
+    operation_by_operation();
     loses_the_context("k_apply_norm", "update");
+}
+
+Test(cuda_fallback, context_lost_in_the_first_kernel_of_an_update) {
+    loses_the_context("k_step_rows", "update");
+}
+
+/* The last work of the update: what comes next finds it. */
+Test(cuda_fallback, context_lost_in_the_second_kernel_of_an_update) {
+    loses_the_context("k_step_weights", "collect");
+}
+
+static void fail_waits(void *context, const double *row) {
+    (void)context, (void)row;
+    setenv("DQN_TEST_FAULT", "wait", 1);
+}
+
+/* The device fails after the epoch's numbers were read, while the checkpoint's copy is on its way:
+ * the writer's thread finds it, the run ends with the phase, and no file is left. */
+Test(cuda_fallback, device_fails_during_a_save) {
+    (void)free_on_gpu();
+    const char *folder = run_folder();
+    struct dqn_config *config = calloc(1, sizeof *config);
+    struct dqn_trainer *t = NULL;
+    bool stopped = false;
+    const char *const set[] = {"device=cuda", "train.env_steps=1000", "eval.every_epochs=5"};
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, DQN_COUNT_OF(set), set));
+    const struct dqn_trainer_options options = {
+        .config = config, .folder = folder, .quiet = true, .on_epoch = fail_waits};
+    OK(dqn_trainer_create(&t, &options));
+    const enum dqn_status status = dqn_trainer_run(t, &stopped);
+    unsetenv("DQN_TEST_FAULT");
+    cr_expect_eq(dqn_status_exit_code(status), 4, "%d: %s", (int)status, dqn_error_text());
+    cr_expect_not_null(strstr(dqn_error_text(), "save: "), "%s", dqn_error_text());
+    cr_expect_not_null(strstr(dqn_error_text(), "test fault wait"), "%s", dqn_error_text());
+    FILE *file = fopen(run_file(folder, "epoch-000001.h5"), "rb");
+    cr_expect_null(file, "nothing is written");
+    dqn_trainer_destroy(t);
+    free(config);
+    run_remove(folder);
 }
 
 /* The first launch after the fault was set is the evaluation's. */
