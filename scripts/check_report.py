@@ -67,6 +67,7 @@ def daily(rows, equity):
 
 
 def check_by_hand(report, rows, column, figures):
+    rows = [row for row in rows if row[column]]  # an agent has no equity after its ruin
     equity = [float(row[column]) for row in rows]
     a_year, risk_free = report["bars_per_year"], report["risk_free"]
     if min(equity[:-1]) <= 0:
@@ -95,7 +96,7 @@ def check_by_hand(report, rows, column, figures):
 
 
 def check_relation(report, agent, market):
-    if min(agent + market) <= 0 or len(agent) < 31:
+    if min(agent + market) <= 0 or len(agent) < 31 or len(agent) != len(market):
         return
     y = [math.log(1 + v) for v in returns(agent)]
     x = [math.log(1 + v) for v in returns(market)]
@@ -146,29 +147,80 @@ class Page(html.parser.HTMLParser):
         self.key = None
 
 
+def check_folds(report, rows):
+    """The folds' figures from the fold column, their chain, and the seed that stands for each."""
+    folds = report["folds"]
+    if not folds or report["ruined"] or min(float(row["equity"]) for row in rows) <= 0:
+        return
+    a_year, risk_free = report["bars_per_year"], report["risk_free"]
+    chained, costs, step = 1.0, 0.0, 1
+    for fold in folds:
+        name, steps, figures = f"fold {fold['fold']}", fold["steps"], fold["figures"]
+        if any(int(row["fold"]) != fold["fold"] for row in rows[step:step + steps]):
+            failures.append(f"{name}: its rows in equity.csv")
+        equity = [float(row["equity"]) for row in rows[step - 1:step + steps]]
+        market = [float(row["buy_and_hold"]) for row in rows[step - 1:step + steps]]
+        step += steps
+        x = returns(equity)
+        compare(f"{name}: total return", figures["total_return"], equity[-1] / equity[0] - 1)
+        compare(f"{name}: buy and hold", fold["buy_hold_return"], market[-1] / market[0] - 1)
+        compare(f"{name}: Sharpe", figures["sharpe"], sharpe(x, a_year, risk_free))
+        compare(f"{name}: largest drawdown", figures["max_drawdown"], largest_drawdown(equity))
+        seeds = sorted(seed["validation_return"] for seed in fold["seeds"])
+        chosen = [seed for seed in fold["seeds"] if seed["chosen"]]
+        compare(f"{name}: one seed is chosen", len(chosen), 1)
+        compare(f"{name}: seed", fold["seed"], chosen[0]["seed"])
+        compare(f"{name}: it is the median", fold["validation_return"],
+                seeds[(len(seeds) - 1) // 2])
+        if not report["market"]["data_changed"]:
+            # the walk-forward's own pass, one that was made when the fold was tested
+            compare(f"{name}: as tested then", figures["total_return"], chosen[0]["test_return"])
+        chained *= 1 + figures["total_return"]
+        costs += figures["costs"]
+    compare("folds: rows", len(rows), step)
+    compare("folds: chained", report["agent"]["total_return"], chained - 1)
+    compare("folds: costs", report["agent"]["costs"], costs)
+
+
+def agrees(shown, value):
+    """Whether a text on the page is a value of report.json, rounded to the digits shown."""
+    if isinstance(value, str):
+        return value.replace("T", " ").startswith(shown)
+    number = shown.replace("\u2212", "-").replace(",", "").replace("\u202f%", "")
+    if value is None or number == "n/a":
+        return value is None and number == "n/a"
+    scale = 100 if shown.endswith("%") else 1
+    mantissa, _, exponent = number.partition("e")
+    digits = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    # half of the last digit shown, and a hair for ties
+    return abs(float(number) - scale * value) <= 0.5000001 * 10.0 ** -digits
+
+
+def find(report, key):
+    value = report
+    for part in key.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
 def check_page(report, folder):
     page = Page()
     text = (folder / "report.html").read_text(encoding="utf-8")
     page.feed(text)
-    wrong = 0
-    for key, shown in page.found:
-        value = report
-        for part in key.split("."):
-            value = value[int(part)] if isinstance(value, list) else value[part]
-        number = shown.replace("\u2212", "-").replace(",", "").replace("\u202f%", "")
-        if value is None or number == "n/a":
-            good = value is None and number == "n/a"
-        else:
-            scale = 100 if shown.endswith("%") else 1
-            digits = len(number.partition(".")[2])
-            # half of the last digit shown, and a hair for ties
-            good = abs(float(number) - scale * value) <= 0.5000001 * 10 ** -digits
-        wrong += not good
-        if not good:
-            print(f"OFF page: {key} shows {shown}, report.json has {value}")
-    print(f"{'ok ' if wrong == 0 else 'OFF'} page: {len(page.found)} figures against report.json")
+    wrong = [(key, shown) for key, shown in page.found if not agrees(shown, find(report, key))]
+    for key, shown in wrong:
+        print(f"OFF page: {key} shows {shown}, report.json has {find(report, key)}")
+    print(f"{'OFF' if wrong else 'ok '} page: {len(page.found)} figures against report.json")
     if wrong or len(page.found) < 60:
         failures.append("page")
+    wanted = {f"folds.{i}.{member}" for i in range(len(report["folds"])) for member in (
+        "fold", "seed", "validation_return", "figures.total_return", "buy_hold_return",
+        "figures.sharpe", "figures.max_drawdown", "figures.turnover", "figures.costs",
+        "train.first_time", "train.last_time", "validation.first_time", "validation.last_time",
+        "test.first_time", "test.last_time")}
+    missing = wanted - {key for key, _ in page.found}
+    if missing:
+        failures.append(f"the page lacks {', '.join(sorted(missing))}")
     for outside in ("http:", "https:", "<script", "url("):
         if outside in text:
             failures.append(f"page has {outside}")
@@ -181,6 +233,7 @@ def check_libraries(report, rows):
     except ImportError:
         print("    pandas is not installed: no comparison with other libraries")
         return
+    rows = [row for row in rows if row["equity"]]
     equity = pandas.Series([float(row["equity"]) for row in rows],
                            index=pandas.to_datetime([row["time"] for row in rows], utc=True))
     x, a_year = equity.pct_change().dropna(), report["bars_per_year"]
@@ -234,6 +287,7 @@ def main():
     check_by_hand(report, rows, "short_and_hold", report["short_hold"])
     check_relation(report, agent, market)
     check_trades(report, folder)
+    check_folds(report, rows)
     check_page(report, folder)
     check_libraries(report, rows)
     if failures:

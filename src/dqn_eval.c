@@ -160,8 +160,9 @@ static enum dqn_status write_report(struct dqn_trading_report *report, const str
     if (folder == NULL) {
         return DQN_OK;
     }
+    void *const contexts[] = {policy};
     DQN_TRY(
-        dqn_trading_report_extend(report, &s->config, dqn_greedy_policy_action, policy, trials));
+        dqn_trading_report_extend(report, &s->config, dqn_greedy_policy_action, contexts, trials));
     DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
     dqn_info("report: %s/report.html", folder);
     return DQN_OK;

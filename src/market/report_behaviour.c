@@ -34,8 +34,9 @@ void dqn_page_costs(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Price profit before costs: "
             "<span data-key=\"costs.gross_profit\">%s</span>; value traded: "
-            "<span data-key=\"costs.traded\">%s</span>.%s</p>\n",
-            dqn_money(t->price_pnl).s, dqn_money(t->traded).s,
+            "<span data-key=\"costs.traded\">%s</span>; debt written off by margin calls: <span "
+            "data-key=\"costs.forgiven\">%s</span>.%s</p>\n",
+            dqn_money(t->price_pnl).s, dqn_money(t->traded).s, dqn_money(t->forgiven).s,
             t->price_pnl > 0.0 ? "" : " Without a price profit no share of it can be given.");
 }
 
@@ -49,18 +50,20 @@ static void order_row(const char *kind, const char *urgency, const struct dqn_or
     snprintf(key, sizeof key, "orders.cells.%d." member, number);                                  \
     dqn_html_cell(key, text, out)
     CELL("sent", dqn_count_text(cell->sent));
+    CELL("filled", dqn_count_text(cell->filled));
+    CELL("partly", dqn_count_text(cell->partly));
     CELL("fill_rate", dqn_percent(cell->fill_rate, 1));
     CELL("better_than_open_bp", dqn_number(cell->better_than_open, 2));
     CELL("better_than_close_bp", dqn_number(cell->better_than_close, 2));
     CELL("traded", dqn_money(cell->traded));
-    CELL("partly", dqn_count_text(cell->partly));
 #undef CELL
     fprintf(out, "</tr>\n");
 }
 
 void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
     static const char *const head[] = {
-        "order", "sent", "filled", "vs open, bp", "vs close, bp", "value traded", "filled in part"};
+        "order",       "sent",         "filled",      "of them in part",
+        "filled, %", "vs open, bp", "vs close, bp", "value traded"};
     fprintf(out, "<section><h2>Orders</h2>\n<div class=\"scroll\"><table><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
@@ -79,7 +82,9 @@ void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
             "Basis points compare the price paid, before the fee, with the open of the bar and "
             "with the close before it: positive is better for the agent. Limits look good there "
             "because the ones that would have been bad were not filled. Closed before holes in "
-            "the data: %llu; margin calls: %llu; daily stops: %llu.</p></section>\n",
+            "the data: <span data-key=\"orders.closed_before_holes\">%llu</span>; margin calls: "
+            "<span data-key=\"orders.margin_calls\">%llu</span>; daily stops: <span "
+            "data-key=\"orders.daily_stops\">%llu</span>.</p></section>\n",
             (unsigned long long)r->orders.forced, (unsigned long long)r->orders.margin_calls,
             (unsigned long long)r->orders.stops);
 }
@@ -145,8 +150,9 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
                  "from flat to flat, or to the other side", out);
     dqn_html_row("long ones", "trades.longs", dqn_count_text(t->longs), "the others were short",
                  out);
+    dqn_html_row("that won", "trades.wins", dqn_count_text(t->wins), "after costs", out);
     dqn_html_row("hit rate", "trades.hit_rate", dqn_percent(t->hit_rate, 1),
-                 "share that won, after costs", out);
+                 "share that won", out);
     dqn_html_row("profit factor", "trades.profit_factor", dqn_number(t->profit_factor, 2),
                  "sum of wins over sum of losses; above 1 earns", out);
     dqn_html_row("payoff", "trades.payoff", dqn_number(t->payoff, 2), "mean win over mean loss",
@@ -159,12 +165,10 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
     dqn_html_row("worst", "trades.worst_return", dqn_percent(t->worst_return, 2), "", out);
     dqn_html_row("mean hold, bars", "trades.mean_bars", dqn_number(t->mean_bars, 1),
                  "from the first fill to the last", out);
-    fprintf(out, "</table></div>\n");
-    if (t->open) {
-        fprintf(out,
-                "<p class=\"note\">One trade is still open at the end, at <span "
-                "data-key=\"trades.open_pnl\">%s</span>; it is not counted here.</p>\n",
-                dqn_money(t->open_pnl).s);
-    }
+    fprintf(out,
+            "</table></div>\n<p class=\"note\">Result of a trade that is still open at the end, "
+            "which is not counted here: <span data-key=\"trades.open_pnl\">%s</span>.%s</p>\n",
+            dqn_money(t->open_pnl).s,
+            r->n_folds > 0 ? " One that is open when a fold ends is, at the last close." : "");
     fprintf(out, "</section>\n");
 }

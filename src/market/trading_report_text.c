@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "report_csv.h"
 #include "trading_report.h"
 
 const char *dqn_split_name(enum dqn_split split) {
@@ -17,6 +18,17 @@ double dqn_track_costs(const struct dqn_track *t) {
 
 /* ---- verdict --------------------------------------------------------------------------------- */
 
+/* Where it was judged: "on the test split". */
+static const char *place(const struct dqn_trading_report *r, char text[64]) {
+    if (r->n_folds > 0) {
+        snprintf(text, 64, "out of sample, over %zu fold%s", r->n_folds,
+                 r->n_folds == 1 ? "" : "s");
+    } else {
+        snprintf(text, 64, "on the %s split", dqn_split_name(r->split));
+    }
+    return text;
+}
+
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...) {
     const size_t used = strlen(text);
@@ -29,30 +41,29 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
 static void judge_return(struct dqn_trading_report *r) {
     struct dqn_verdict *v = &r->verdict;
     const double low = r->interval.log_return_low, percent = 100.0 * r->agent.total_return;
+    char where[64];
+    place(r, where);
     v->loses = !(r->agent.log_return > 0.0);
     v->proven = low > 0.0;
     if (v->loses && r->agent.log_return == 0.0) {
-        append(v->text, sizeof v->text, "this agent earns nothing on the %s split: %.2f %%.",
-               dqn_split_name(r->split), percent);
+        append(v->text, sizeof v->text, "this agent earns nothing %s: %.2f %%.", where, percent);
     } else if (v->loses) {
-        append(v->text, sizeof v->text,
-               "this agent LOSES money on the %s split: %.2f %% after costs.",
-               dqn_split_name(r->split), percent);
+        append(v->text, sizeof v->text, "this agent LOSES money %s: %.2f %% after costs.", where,
+               percent);
     } else if (v->proven) {
         append(v->text, sizeof v->text,
-               "this agent earns %+.2f %% on the %s split after costs; chance is an unlikely "
-               "explanation.",
-               percent, dqn_split_name(r->split));
+               "this agent earns %+.2f %% %s after costs; chance is an unlikely explanation.",
+               percent, where);
     } else if (isnan(low)) {
         append(v->text, sizeof v->text,
-               "this agent earned %+.2f %% on the %s split; whether by chance cannot be said, for "
-               "want of bars or of bootstrap draws.",
-               percent, dqn_split_name(r->split));
+               "this agent earned %+.2f %% %s; whether by chance cannot be said, for want of bars "
+               "or of bootstrap draws.",
+               percent, where);
     } else {
         append(v->text, sizeof v->text,
-               "this agent earned %+.2f %% on the %s split, but its 95 %% interval reaches below "
-               "zero: no proof of skill.",
-               percent, dqn_split_name(r->split));
+               "this agent earned %+.2f %% %s, but its 95 %% interval reaches below zero: no proof "
+               "of skill.",
+               percent, where);
     }
 }
 
@@ -103,31 +114,66 @@ static void judge_against_market(struct dqn_trading_report *r) {
     }
 }
 
-static void judge_warnings(struct dqn_trading_report *r) {
-    char *text = r->verdict.warnings;
-    const size_t size = sizeof r->verdict.warnings;
-    if (r->agent.constant_policy) {
-        append(text, size,
-               "One action was taken in at least 99 %% of the bars: a constant policy.\n");
+/* Adds a warning: a line of its own, whole or, were it too long, ending in "...". */
+__attribute__((format(printf, 2, 3))) static void warn(struct dqn_verdict *v, const char *format,
+                                                       ...) {
+    if (v->n_warnings == DQN_REPORT_WARNINGS) {
+        return;
     }
-    if (r->track.margin_calls > 0) {
-        append(text, size, "The broker closed the position %llu times: margin calls.\n",
-               (unsigned long long)r->track.margin_calls);
+    char *line = v->warning[v->n_warnings++];
+    const size_t size = sizeof v->warning[0];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(line, size, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= size) {
+        memcpy(line + size - 4, "...", 4);
     }
-    if (r->reward_check.possible && !r->reward_check.holds) {
-        append(text, size,
-               "The rewards do not add up to the return: %.10g against %.10g. Do not trust this "
-               "report.\n",
-               r->reward_check.sum, r->reward_check.expected);
+}
+
+static void warn_of_ruin(struct dqn_trading_report *r) {
+    char time[40];
+    if (r->ruined) {
+        warn(&r->verdict,
+             "The account was ruined at bar %zu of %zu (%s): no equity was left. It stays at that; "
+             "ratios, yearly figures and shares of bars are of these %zu bars.",
+             r->bars, r->split_bars, dqn_time_text(time, sizeof time, r->ruin_time_ns), r->bars);
     }
-    if (r->track.ledger_residual > 1e-9) {
-        append(text, size,
-               "The books do not balance: residual %.1e of equity. Do not trust this report.\n",
-               r->track.ledger_residual);
+}
+
+static void warn_of_data(struct dqn_trading_report *r) {
+    if (r->data_changed) {
+        warn(&r->verdict,
+             "These are not the data that the agent was trained on (SHA-256 %.12s... now, %.12s... "
+             "then): bars of this split may have been in its training.",
+             r->market->bars.info.sha256, r->trained_sha256);
     }
     if (r->split != DQN_SPLIT_TEST) {
-        append(text, size, "This is the %s split, which the agent was %s on.\n",
-               dqn_split_name(r->split), r->split == DQN_SPLIT_TRAIN ? "trained" : "selected");
+        warn(&r->verdict, "This is the %s split, which the agent was %s on.",
+             dqn_split_name(r->split), r->split == DQN_SPLIT_TRAIN ? "trained" : "selected");
+    }
+}
+
+static void judge_warnings(struct dqn_trading_report *r) {
+    struct dqn_verdict *v = &r->verdict;
+    warn_of_ruin(r);
+    warn_of_data(r);
+    if (r->agent.constant_policy) {
+        warn(v, "One action was taken in at least 99 %% of the bars: a constant policy.");
+    }
+    if (r->track.margin_calls > 0) {
+        warn(v, "The broker closed the position %llu time%s: margin calls.",
+             (unsigned long long)r->track.margin_calls, r->track.margin_calls == 1 ? "" : "s");
+    }
+    if (r->reward_check.possible && !r->reward_check.holds) {
+        warn(v,
+             "The rewards do not add up to the return: %.10g against %.10g. Do not trust this "
+             "report.",
+             r->reward_check.sum, r->reward_check.expected);
+    }
+    if (r->track.ledger_residual > 1e-9) {
+        warn(v, "The books do not balance: residual %.1e of equity. Do not trust this report.",
+             r->track.ledger_residual);
     }
 }
 
@@ -168,8 +214,8 @@ static void print_row(FILE *out, const char *name, const struct dqn_performance 
 
 static void print_verdict(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "Verdict: %s\n", r->verdict.text);
-    for (const char *line = r->verdict.warnings; *line != '\0'; line = strchr(line, '\n') + 1) {
-        fprintf(out, "Warning: %.*s\n", (int)strcspn(line, "\n"), line);
+    for (size_t i = 0; i < r->verdict.n_warnings; i++) {
+        fprintf(out, "Warning: %s\n", r->verdict.warning[i]);
     }
 }
 
