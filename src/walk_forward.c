@@ -31,6 +31,13 @@ static enum dqn_status run_path(char *out, size_t size, const char *folder, size
     return join(out, size, folder, name);
 }
 
+enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, size_t fold,
+                                  int64_t seed) {
+    char run[DQN_TEXT_MAX];
+    DQN_TRY(run_path(run, sizeof run, folder, fold, seed));
+    return join(out, size, run, "best.h5");
+}
+
 static bool is_file(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
@@ -180,9 +187,8 @@ done:
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-/* The configuration of one run: an ordinary one with the fold's bars. */
-static void run_config(struct dqn_config *out, const struct dqn_config *config,
-                       const struct dqn_fold *fold, int64_t seed) {
+void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
+                         const struct dqn_fold *fold, int64_t seed) {
     *out = *config;
     memset(&out->walk_forward, 0, sizeof out->walk_forward);
     out->walk_forward.seeds = 1;
@@ -223,9 +229,7 @@ static enum dqn_status find_place(struct run_place *place, const struct dqn_walk
         return dqn_run_folder_resolve(place->resume, sizeof place->resume, place->folder);
     }
     if (o->config->walk_forward.warm_start && fold > 0) {
-        char before[DQN_TEXT_MAX];
-        DQN_TRY(run_path(before, sizeof before, o->folder, fold - 1, seed));
-        return join(place->init, sizeof place->init, before, "best.h5");
+        return dqn_walk_run_best(place->init, sizeof place->init, o->folder, fold - 1, seed);
     }
     return DQN_OK;
 }
@@ -285,7 +289,7 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
         return read_result(run, place->result);
     }
     struct dqn_run_folder folder;
-    run_config(config, o->config, fold, run->seed);
+    dqn_walk_run_config(config, o->config, fold, run->seed);
     DQN_TRY(open_run_folder(&folder, place->folder, config));
     if (!o->quiet) {
         dqn_info("fold %zu, seed %lld: training bars %zu-%zu, validation %zu-%zu, test %zu-%zu",
@@ -314,6 +318,7 @@ static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *wa
     DQN_TRY(dqn_bars_load(&bars, config, true));
     const double span_s = 1e-9 * (double)(bars.time_ns[bars.n - 1] - bars.time_ns[0]);
     walk->n_bars = bars.n;
+    walk->linear = config->reward.kind == DQN_REWARD_LINEAR;
     walk->bars_per_year = config->report.bars_per_year > 0.0
                               ? config->report.bars_per_year
                               : (double)(bars.n - 1) / (span_s / year_s);
@@ -371,6 +376,34 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
         *out = walk;
     } else {
         dqn_walk_free(&walk);
+    }
+    return status;
+}
+
+static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
+    const size_t n = walk->n_folds * walk->n_seeds;
+    for (; walk->done < n; walk->done++) {
+        struct dqn_walk_run *run = &walk->runs[walk->done];
+        char place[DQN_TEXT_MAX], result[DQN_TEXT_MAX];
+        DQN_TRY(run_path(place, sizeof place, folder, walk->done / walk->n_seeds, run->seed));
+        DQN_TRY(join(result, sizeof result, place, "test.csv"));
+        if (!is_file(result)) {
+            return dqn_fail(DQN_ERR_STATE,
+                            "%s: this walk-forward is not finished: %zu of %zu runs have no "
+                            "test.csv yet; go on with: dqn-train --resume %s",
+                            folder, n - walk->done, n, folder);
+        }
+        DQN_TRY(read_result(run, result));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
+                              struct dqn_walk *out) {
+    enum dqn_status status = plan(config, out);
+    status = status == DQN_OK ? load_results(out, folder) : status;
+    if (status != DQN_OK) {
+        dqn_walk_free(out);
     }
     return status;
 }

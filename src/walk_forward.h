@@ -39,6 +39,7 @@ struct dqn_walk {
     struct dqn_fold *folds;    /* [n_folds] */
     struct dqn_walk_run *runs; /* [n_folds * n_seeds], fold by fold */
     size_t done;               /* so many runs are finished, in order */
+    bool linear;               /* gains are changes over the start and add up; else log returns */
     double bars_per_year;
 };
 
@@ -61,6 +62,17 @@ struct dqn_walk_options {
 enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,
                                  bool *stopped);
 void dqn_walk_free(struct dqn_walk *walk);
+
+/* The results of a finished walk-forward from its folder.
+ * DQN_ERR_STATE when it is not finished, naming the command that goes on. */
+enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
+                              struct dqn_walk *out);
+/* The configuration of one run: an ordinary one with the fold's bars. */
+void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
+                         const struct dqn_fold *fold, int64_t seed);
+/* The file with the parameters that validation chose in a run (folds from 0). */
+enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, size_t fold,
+                                  int64_t seed);
 
 /* Index of the seed with the median validation result of a fold: of an even number the lower of
  * the middle two; of equal ones the earlier. */

@@ -38,7 +38,7 @@ const struct dqn_figure dqn_figures[] = {
     {"calmar", "Calmar ratio", "CAGR over the largest drawdown", DQN_FIGURE_NUMBER, 2, true, false,
      AT(calmar)},
     {"turnover", "turnover a year", "value traded, one way, over mean equity: 12 is once a month",
-     DQN_FIGURE_NUMBER, 1, true, true, AT(turnover)},
+     DQN_FIGURE_TURNOVER, 0, true, true, AT(turnover)},
     {"exposure", "mean size of position", "over equity, whichever side", DQN_FIGURE_NUMBER, 2, true,
      true, AT(exposure_abs)},
     {"exposure_net", "mean position", "over equity, long less short", DQN_FIGURE_NUMBER, 2, true,

@@ -4,14 +4,19 @@
 
 #include "performance.h"
 
-enum dqn_figure_unit { DQN_FIGURE_PERCENT, DQN_FIGURE_NUMBER, DQN_FIGURE_MONEY };
+enum dqn_figure_unit {
+    DQN_FIGURE_PERCENT,
+    DQN_FIGURE_NUMBER,
+    DQN_FIGURE_TURNOVER,
+    DQN_FIGURE_MONEY
+};
 
 struct dqn_figure {
     const char *key;     /* in report.json */
     const char *name;    /* on page and terminal */
     const char *meaning; /* half a sentence for the page */
     enum dqn_figure_unit unit;
-    int decimals;
+    int decimals; /* of percentages and numbers */
     bool risk; /* belongs to drawdown, turnover, position; else to returns */
     bool main; /* among the few that a comparison begins with */
     size_t offset; /* of the double in struct dqn_performance */

@@ -42,10 +42,10 @@ static double nice_step(double range) {
 }
 
 static size_t decade_ticks(double low, double high, double ticks[10]) {
-    static const double fine[] = {1.0, 2.0, 5.0}, coarse[] = {1.0};
+    static const double finest[] = {1.0, 2.0, 3.0, 5.0, 7.0}, fine[] = {1.0, 2.0, 5.0};
     const double decades = log10(high / low);
-    const double *steps = decades < 3.0 ? fine : coarse;
-    const int n_steps = decades < 3.0 ? 3 : 1;
+    const double *steps = decades < 1.6 ? finest : fine;
+    const int n_steps = decades < 1.6 ? 5 : decades < 3.0 ? 3 : 1;
     const int stride = decades > 8.0 ? (int)ceil(decades / 8.0) : 1;
     size_t n = 0;
     for (int p = (int)floor(log10(low)); p <= (int)ceil(log10(high)); p += stride) {
@@ -249,7 +249,8 @@ void dqn_chart_write(const struct dqn_chart *c, FILE *out) {
     const size_t n = dqn_axis_ticks(s.low, s.high, s.log_axis, ticks);
     fprintf(out, "<figure>\n");
     write_legend(c, out);
-    fprintf(out, "<div class=\"plot%s\">", c->tall ? " tall" : "");
+    fprintf(out, "<div class=\"plot%s%s\">", c->tall ? " tall" : "",
+            c->n_folds > 0 ? " folded" : "");
     label_heights(c, &s, ticks, n, out);
     label_folds(c, out);
     fprintf(out,

@@ -35,7 +35,7 @@ static void fold_row(const struct dqn_report_fold *f, size_t i, FILE *out) {
     fold_cell(i, "buy_hold_return", dqn_percent(f->buy_hold_return, 2), out);
     fold_cell(i, "figures.sharpe", dqn_number(p->sharpe, 2), out);
     fold_cell(i, "figures.max_drawdown", dqn_percent(p->max_drawdown, 2), out);
-    fold_cell(i, "figures.turnover", dqn_number(p->turnover, 1), out);
+    fold_cell(i, "figures.turnover", dqn_turnover(p->turnover), out);
     fold_cell(i, "figures.costs", dqn_money(p->costs), out);
     fprintf(out, "</tr>\n");
 }
@@ -47,15 +47,15 @@ static void chained_row(const struct dqn_trading_report *r, FILE *out) {
     dqn_html_cell("buy_hold.total_return", dqn_percent(r->buy_hold.figures.total_return, 2), out);
     dqn_html_cell("agent.sharpe", dqn_number(a->sharpe, 2), out);
     dqn_html_cell("agent.max_drawdown", dqn_percent(a->max_drawdown, 2), out);
-    dqn_html_cell("agent.turnover", dqn_number(a->turnover, 1), out);
+    dqn_html_cell("agent.turnover", dqn_turnover(a->turnover), out);
     dqn_html_cell("agent.costs", dqn_money(a->costs), out);
     fprintf(out, "</tr>\n");
 }
 
 static void write_results(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"fold",         "seed",     "validation",      "test",
-                                       "buy and hold", "Sharpe",   "largest drawdown", "turnover a year",
-                                       "costs, money"};
+    static const char *const head[] = {"fold",           "seed",        "validation return",
+                                       "test return",    "buy and hold", "Sharpe ratio",
+                                       "largest drawdown", "turnover a year", "costs, money"};
     fprintf(out, "<div class=\"scroll\"><table id=\"folds\"><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>\n");
@@ -66,8 +66,8 @@ static void write_results(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Total returns of the seed that stands for "
             "each fold: of all seeds the one with the median result on validation, so neither the "
-            "best nor the worst. Everything from <em>test</em> to the right is of the test bars, "
-            "which neither training nor the choice of the seed has seen. The last row is their "
+            "best nor the worst. Everything from <em>test return</em> to the right is of the test "
+            "bars, which neither training nor the choice of the seed has seen. The last row is their "
             "chain: one account, in which returns multiply. A position that is open when a fold "
             "ends counts at its last close; closing them all would make the total <span "
             "data-key=\"agent.closed_return\">%s</span>.</p>\n",
@@ -87,13 +87,13 @@ static void seeds_row(const struct dqn_report_fold *f, size_t i, FILE *out) {
         fprintf(out, "<td class=\"%s\">", seed->chosen ? "chosen" : "");
         snprintf(key, sizeof key, "folds.%zu.seeds.%zu.test_return", i, s);
         dqn_html_figure(key, dqn_percent(seed->test_return, 2), out);
-        fprintf(out, "<small>val. ");
+        fprintf(out, "<small><i>val. ");
         snprintf(key, sizeof key, "folds.%zu.seeds.%zu.validation_return", i, s);
         dqn_html_figure(key, dqn_percent(seed->validation_return, 2), out);
-        fprintf(out, ", epoch ");
+        fprintf(out, ",</i> <i>epoch ");
         snprintf(key, sizeof key, "folds.%zu.seeds.%zu.best_epoch", i, s);
         dqn_html_figure(key, dqn_count_text(seed->best_epoch), out);
-        fprintf(out, "</small></td>");
+        fprintf(out, "</i></small></td>");
     }
     fprintf(out, "<td>%s to %s</td></tr>\n", dqn_percent(low, 2).s, dqn_percent(high, 2).s);
 }
@@ -125,8 +125,8 @@ static void part_cell(const struct dqn_report_fold *f, size_t i, enum dqn_split 
                       FILE *out) {
     struct dqn_cell_text (*text)(int64_t) = minutes ? dqn_minute_text : dqn_day_text;
     const char *name = dqn_split_name(split);
-    fprintf(out, "<td><span data-key=\"folds.%zu.%s.first_time\">%s</span> to <span "
-                 "data-key=\"folds.%zu.%s.last_time\">%s</span><small><span "
+    fprintf(out, "<td><i><span data-key=\"folds.%zu.%s.first_time\">%s</span></i> <i>to <span "
+                 "data-key=\"folds.%zu.%s.last_time\">%s</span></i><small><span "
                  "data-key=\"folds.%zu.%s.bars\">%s</span> bars</small></td>",
             i, name, text(f->first_ns[split]).s, i, name, text(f->last_ns[split]).s, i, name,
             dqn_count_text(f->bars[split]).s);
@@ -158,6 +158,27 @@ static void write_times(const struct dqn_trading_report *r, FILE *out) {
             dqn_count_text(r->walk.test_evaluations).s);
 }
 
+/* ---- all figures, folded away ---------------------------------------------------------------- */
+
+static void write_all_figures(const struct dqn_trading_report *r, FILE *out) {
+    fprintf(out, "<details><summary>All figures of the folds</summary>\n<div class=\"scroll\">"
+                 "<table class=\"first\"><thead><tr><th></th>");
+    for (size_t i = 0; i < r->n_folds; i++) {
+        fprintf(out, "<th>fold %zu</th>", i + 1);
+    }
+    fprintf(out, "</tr></thead><tbody>\n");
+    for (size_t f = 0; f < DQN_FIGURES; f++) {
+        fprintf(out, "<tr><th>%s</th>", dqn_figures[f].name);
+        for (size_t i = 0; i < r->n_folds; i++) {
+            char member[64];
+            snprintf(member, sizeof member, "figures.%s", dqn_figures[f].key);
+            fold_cell(i, member, dqn_figure_text(&dqn_figures[f], &r->folds[i].figures), out);
+        }
+        fprintf(out, "</tr>\n");
+    }
+    fprintf(out, "</tbody></table></div>\n</details>\n");
+}
+
 void dqn_page_folds(const struct dqn_trading_report *r, FILE *out) {
     if (r->n_folds == 0) {
         return;
@@ -166,5 +187,6 @@ void dqn_page_folds(const struct dqn_trading_report *r, FILE *out) {
     write_results(r, out);
     write_seeds(r, out);
     write_times(r, out);
+    write_all_figures(r, out);
     fprintf(out, "</section>\n");
 }

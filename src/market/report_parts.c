@@ -56,8 +56,12 @@ struct dqn_cell_text dqn_percent(double fraction, int decimals) {
     return finish(digits, true, "\xe2\x80\xaf%"); /* narrow space */
 }
 
+struct dqn_cell_text dqn_turnover(double value) {
+    return dqn_number(value, fabs(value) < 99.95 ? 1 : 0);
+}
+
 struct dqn_cell_text dqn_money(double value) {
-    return dqn_number(value, fabs(value) < 1e3 ? 2 : 0);
+    return dqn_number(value, value == 0.0 || fabs(value) >= 1e3 ? 0 : 2);
 }
 
 struct dqn_cell_text dqn_short_money(double value) {
@@ -80,7 +84,7 @@ struct dqn_cell_text dqn_plain(double value) {
         return absent();
     }
     snprintf(digits, sizeof digits, "%.6g", value);
-    return finish(digits, false, "");
+    return finish(digits, true, "");
 }
 
 struct dqn_cell_text dqn_count_text(uint64_t value) {
@@ -126,9 +130,16 @@ struct dqn_cell_text dqn_bar_length_text(double seconds) {
 struct dqn_cell_text dqn_figure_text(const struct dqn_figure *figure,
                                      const struct dqn_performance *p) {
     const double value = dqn_figure_value(figure, p);
-    return figure->unit == DQN_FIGURE_PERCENT  ? dqn_percent(value, figure->decimals)
-           : figure->unit == DQN_FIGURE_NUMBER ? dqn_number(value, figure->decimals)
-                                               : dqn_money(value);
+    switch (figure->unit) {
+    case DQN_FIGURE_PERCENT:
+        return dqn_percent(value, figure->decimals);
+    case DQN_FIGURE_NUMBER:
+        return dqn_number(value, figure->decimals);
+    case DQN_FIGURE_TURNOVER:
+        return dqn_turnover(value);
+    default:
+        return dqn_money(value);
+    }
 }
 
 void dqn_html_text(const char *text, FILE *out) {

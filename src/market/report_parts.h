@@ -12,6 +12,7 @@ struct dqn_cell_text {
 
 struct dqn_cell_text dqn_percent(double fraction, int decimals);
 struct dqn_cell_text dqn_number(double value, int decimals);
+struct dqn_cell_text dqn_turnover(double value);    /* "3,820", "1.7" */
 struct dqn_cell_text dqn_money(double value);       /* "1,234,567", "12.34" */
 struct dqn_cell_text dqn_short_money(double value); /* "120k", "1.5M" */
 struct dqn_cell_text dqn_plain(double value);       /* as few digits as it takes */

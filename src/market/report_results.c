@@ -133,15 +133,15 @@ struct contender {
 
 enum { CONTENDERS_MAX = DQN_REPORT_SENSITIVITIES + 1 };
 
-/* A table of figures (rows) of contenders: the main ones, or the others. */
-static void write_comparison(const struct contender *who, size_t n, bool main, FILE *out) {
+/* A table of figures (rows) of contenders: the main ones, or all. */
+static void write_comparison(const struct contender *who, size_t n, bool all, FILE *out) {
     fprintf(out, "<div class=\"scroll\"><table class=\"first\"><thead><tr><th></th>");
     for (size_t i = 0; i < n; i++) {
         fprintf(out, "<th>%s</th>", who[i].name);
     }
     fprintf(out, "</tr></thead><tbody>\n");
     for (size_t f = 0; f < DQN_FIGURES; f++) {
-        if (dqn_figures[f].main != main) {
+        if (!all && !dqn_figures[f].main) {
             continue;
         }
         fprintf(out, "<tr><th>%s</th>", dqn_figures[f].name);
@@ -155,10 +155,33 @@ static void write_comparison(const struct contender *who, size_t n, bool main, F
     fprintf(out, "</tbody></table></div>\n");
 }
 
-/* The other figures, folded away. */
+/* The main figures with a row for each contender: narrow enough for a phone. */
+static void write_by_row(const struct contender *who, size_t n, FILE *out) {
+    fprintf(out, "<div class=\"scroll\"><table class=\"wrap\"><thead><tr><th></th>");
+    for (size_t f = 0; f < DQN_FIGURES; f++) {
+        if (dqn_figures[f].main) {
+            fprintf(out, "<th>%s</th>", dqn_figures[f].name);
+        }
+    }
+    fprintf(out, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "<tr class=\"%s\"><th>%s</th>", i == 0 ? "mark" : "", who[i].name);
+        for (size_t f = 0; f < DQN_FIGURES; f++) {
+            if (dqn_figures[f].main) {
+                char key[96];
+                snprintf(key, sizeof key, "%s.%s", who[i].path, dqn_figures[f].key);
+                dqn_html_cell(key, dqn_figure_text(&dqn_figures[f], who[i].figures), out);
+            }
+        }
+        fprintf(out, "</tr>\n");
+    }
+    fprintf(out, "</tbody></table></div>\n");
+}
+
+/* All of them, folded away. */
 static void write_more(const struct contender *who, size_t n, FILE *out) {
     fprintf(out, "<details><summary>All figures</summary>\n");
-    write_comparison(who, n, false, out);
+    write_comparison(who, n, true, out);
     fprintf(out, "</details>\n");
 }
 
@@ -175,8 +198,8 @@ static void random_row(const char *name, const char *path, const struct dqn_rand
     } cells[] = {{"return_5", dqn_percent(expm1(random->low), 2)},
                  {"return_mean", dqn_percent(expm1(random->mean), 2)},
                  {"return_95", dqn_percent(expm1(random->high), 2)},
-                 {"turnover", dqn_number(random->turnover, 1)},
-                 {"percentile", dqn_number(random->percentile, 0)}};
+                 {"percentile", dqn_number(random->percentile, 0)},
+                 {"turnover", dqn_turnover(random->turnover)}};
     for (size_t i = 0; i < DQN_COUNT_OF(cells); i++) {
         snprintf(key, sizeof key, "%s.%s", path, cells[i].member);
         dqn_html_cell(key, cells[i].text, out);
@@ -186,7 +209,7 @@ static void random_row(const char *name, const char *path, const struct dqn_rand
 
 static void write_random(const struct dqn_trading_report *r, FILE *out) {
     static const char *const head[] = {"", "5 % end below", "mean", "5 % end above",
-                                       "turnover a year", "agent ends above, %"};
+                                       "agent beats, % of runs", "turnover a year"};
     if (r->random.runs == 0) {
         return;
     }
@@ -196,15 +219,17 @@ static void write_random(const struct dqn_trading_report *r, FILE *out) {
     random_row("random", "random", &r->random, out);
     random_row("random times", "random_same_actions", &r->random_same, out);
     fprintf(out,
-            "</tbody></table></div>\n<p class=\"note\">Total returns of <span "
-            "data-key=\"random.runs\">%zu</span> runs each; the last column is the share of them "
-            "that the agent beats. Random: each bar one of the 45 actions.%s</p>\n",
-            r->random.runs,
-            r->random_same.runs > 0
-                ? " Random times: the agent's own actions, as often as it took them, but drawn "
-                  "blindly. An agent that does not beat these has a preference, not a sense of "
-                  "time."
-                : "");
+            "</tbody></table></div>\n<p class=\"note\">Total returns. Random, <span "
+            "data-key=\"random.runs\">%zu</span> runs: each bar one of the 45 actions.",
+            r->random.runs);
+    if (r->random_same.runs > 0) {
+        fprintf(out,
+                " Random times, <span data-key=\"random_same_actions.runs\">%zu</span> runs: the "
+                "agent's own actions, as often as it took them, but drawn blindly. An agent that "
+                "does not beat these has a preference, not a sense of time.",
+                r->random_same.runs);
+    }
+    fprintf(out, "</p>\n");
 }
 
 void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
@@ -213,7 +238,7 @@ void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
                                     {"short and hold", "short_hold", &r->short_hold.figures},
                                     {"flat", "flat", &r->flat.figures}};
     fprintf(out, "<section><h2>Against no skill</h2>\n");
-    write_comparison(who, DQN_COUNT_OF(who), true, out);
+    write_comparison(who, DQN_COUNT_OF(who), false, out);
     fprintf(out, "<p class=\"note\">The same bars and the same costs for all. Turnover is the "
                  "value traded over mean equity, a year; a position's size is over equity.</p>\n");
     write_more(who, DQN_COUNT_OF(who), out);
@@ -232,7 +257,7 @@ void dqn_page_sensitivity(const struct dqn_trading_report *r, FILE *out) {
         who[i + 1] = (struct contender){r->sensitivity[i].name, path[i], &r->sensitivity[i].figures};
     }
     fprintf(out, "<section><h2>Under other assumptions</h2>\n");
-    write_comparison(who, r->n_sensitivities + 1, true, out);
+    write_by_row(who, r->n_sensitivities + 1, out);
     fprintf(out, "<p class=\"note\">The same agent, not trained again, under one change at a "
                  "time. A result that collapses when orders come one bar later is a sign of a "
                  "leak; one that lives from touched limits (the price reached them and did not go "

@@ -91,8 +91,11 @@ static void check_reward(struct dqn_trading_report *r, const struct dqn_config_r
 }
 
 static void describe_costs(struct dqn_trading_report *r, const struct dqn_config_fill *fill) {
-    char *text = r->costs_text;
+    char *text = r->costs_text, scaled[48] = "";
     const size_t size = sizeof r->costs_text;
+    if (fill->cost_scale != 1.0) {
+        snprintf(scaled, sizeof scaled, "; all of it times %.4g", fill->cost_scale);
+    }
     if (fill->fixed_cost >= 0.0) {
         snprintf(text, size, "every order fills at the open for %.4g bp of its notional",
                  1e4 * fill->fixed_cost * fill->cost_scale);
@@ -101,11 +104,11 @@ static void describe_costs(struct dqn_trading_report *r, const struct dqn_config
     snprintf(text, size,
              "taker fee %.4g bp, maker fee %.4g bp, half-spread %s%.4g bp, slippage %.4g bp + %.4g "
              "of the bar volatility, impact %.4g; short positions pay %.4g %% a year, borrowed "
-             "money %.4g %%; all times %.4g; orders execute %s%s",
+             "money %.4g %%%s; orders execute %s%s",
              fill->taker_bps, fill->maker_bps,
              r->market->bars.half_spread != NULL ? "of the data, else " : "", fill->half_spread_bps,
              fill->slip_bps, fill->slip_vol, fill->impact, 100.0 * fill->borrow_rate,
-             100.0 * fill->leverage_rate, fill->cost_scale,
+             100.0 * fill->leverage_rate, scaled,
              fill->timing == DQN_FILL_CLOSE ? "at the close that was decided on (for comparison "
                                               "only)"
                                             : "in the bar after the decision",

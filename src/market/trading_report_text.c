@@ -1,9 +1,11 @@
 /* The verdict, and the short report for a terminal. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
+#include "performance_figures.h"
 #include "report_csv.h"
 #include "trading_report.h"
 
@@ -21,7 +23,7 @@ double dqn_track_costs(const struct dqn_track *t) {
 /* Where it was judged: "on the test split". */
 static const char *place(const struct dqn_trading_report *r, char text[64]) {
     if (r->n_folds > 0) {
-        snprintf(text, 64, "out of sample, over %zu fold%s", r->n_folds,
+        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds,
                  r->n_folds == 1 ? "" : "s");
     } else {
         snprintf(text, 64, "on the %s split", dqn_split_name(r->split));
@@ -154,10 +156,21 @@ static void warn_of_data(struct dqn_trading_report *r) {
     }
 }
 
+/* Less than a quarter of a year: as short as the CAGR is not given for. */
+static void warn_of_length(struct dqn_trading_report *r) {
+    if (r->flat.figures.years < 0.25) {
+        warn(&r->verdict,
+             "The bars cover only %.1f days: Sharpe ratio, volatility, turnover and alpha are "
+             "extrapolated to a year.",
+             365.2425 * r->flat.figures.years);
+    }
+}
+
 static void judge_warnings(struct dqn_trading_report *r) {
     struct dqn_verdict *v = &r->verdict;
     warn_of_ruin(r);
     warn_of_data(r);
+    warn_of_length(r);
     if (r->agent.constant_policy) {
         warn(v, "One action was taken in at least 99 %% of the bars: a constant policy.");
     }
@@ -194,22 +207,66 @@ static void format_day(char text[32], int64_t time_ns) {
     strftime(text, 32, "%Y-%m-%d", &day);
 }
 
-static void print_number(FILE *out, const char *format, double value) {
-    if (isfinite(value)) {
-        fprintf(out, format, value);
+/* A figure in 12 columns. */
+static void print_figure(const struct dqn_figure *figure, const struct dqn_performance *p,
+                         FILE *out) {
+    const double value = dqn_figure_value(figure, p);
+    if (!isfinite(value)) {
+        fprintf(out, " %11s", "n/a");
+    } else if (figure->unit == DQN_FIGURE_PERCENT) {
+        fprintf(out, " %10.*f%%", figure->decimals, 100.0 * value);
+    } else if (figure->unit == DQN_FIGURE_MONEY) {
+        fprintf(out, " %11.2f", value);
+    } else if (figure->unit == DQN_FIGURE_TURNOVER) {
+        fprintf(out, " %11.1f", value);
     } else {
-        fprintf(out, " %8s ", "n/a");
+        fprintf(out, " %11.*f", figure->decimals, value);
     }
 }
 
 static void print_row(FILE *out, const char *name, const struct dqn_performance *p) {
     fprintf(out, "  %-15s", name);
-    print_number(out, " %8.2f%%", 100.0 * p->total_return);
-    print_number(out, " %8.2f ", p->sharpe);
-    print_number(out, " %8.2f%%", 100.0 * p->max_drawdown);
-    print_number(out, " %8.1fx", p->turnover);
-    print_number(out, " %8.2f ", p->exposure_abs);
+    for (size_t i = 0; i < DQN_FIGURES; i++) {
+        if (dqn_figures[i].main) {
+            print_figure(&dqn_figures[i], p, out);
+        }
+    }
     fprintf(out, "\n");
+}
+
+static void print_random(FILE *out, const char *name, const struct dqn_random_runs *random) {
+    if (random->runs > 0) {
+        fprintf(out,
+                "  %-15s %10.2f%%  mean of %zu runs, 5 %% to 95 %%: %.2f%% to %.2f%%; turnover "
+                "%.1f\n",
+                name, 100.0 * expm1(random->mean), random->runs, 100.0 * expm1(random->low),
+                100.0 * expm1(random->high), random->turnover);
+    }
+}
+
+static void print_comparison(const struct dqn_trading_report *r, FILE *out) {
+    fprintf(out, "  %-15s %11s %11s %11s %11s %11s %11s\n", "", "return", "Sharpe", "drawdown",
+            "turnover", "position", "costs");
+    print_row(out, "agent", &r->agent);
+    print_row(out, "flat", &r->flat.figures);
+    print_row(out, "buy and hold", &r->buy_hold.figures);
+    print_row(out, "short and hold", &r->short_hold.figures);
+    print_random(out, "random", &r->random);
+    print_random(out, "random times", &r->random_same);
+}
+
+static void print_folds(const struct dqn_trading_report *r, FILE *out) {
+    char first[32], last[32], name[64];
+    for (size_t i = 0; i < r->n_folds; i++) {
+        const struct dqn_report_fold *f = &r->folds[i];
+        const struct dqn_report_seed *chosen = dqn_report_fold_chosen(f);
+        format_day(first, f->first_ns[DQN_SPLIT_TEST]);
+        format_day(last, f->last_ns[DQN_SPLIT_TEST]);
+        snprintf(name, sizeof name, "fold %zu, seed %" PRId64, i + 1, chosen->seed);
+        print_row(out, name, &f->figures);
+        fprintf(out, "  %-15s test %s to %s; buy and hold %.2f%%; validation %.2f%%\n", "", first,
+                last, 100.0 * f->buy_hold_return, 100.0 * chosen->validation_return);
+    }
 }
 
 static void print_verdict(const struct dqn_trading_report *r, FILE *out) {
@@ -235,24 +292,24 @@ static void print_costs(const struct dqn_trading_report *r, FILE *out) {
 }
 
 void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
-    char first[32], last[32];
+    char first[32], last[32], where[64];
     format_day(first, r->first_time_ns);
     format_day(last, r->last_time_ns);
-    fprintf(out, "\nTrading report: %s split, %zu bars from %s to %s, %.0f bars a year (%s)\n",
-            dqn_split_name(r->split), r->bars, first, last, r->bars_per_year,
-            r->bars_per_year_set ? "as configured" : "measured");
-    print_verdict(r, out);
-    fprintf(out, "  %-15s %9s %9s %9s %9s %9s\n", "", "return", "Sharpe", "drawdown", "turnover",
-            "exposure");
-    print_row(out, "agent", &r->agent);
-    print_row(out, "flat", &r->flat.figures);
-    print_row(out, "buy and hold", &r->buy_hold.figures);
-    print_row(out, "short and hold", &r->short_hold.figures);
-    if (r->random.runs > 0) {
-        fprintf(out, "  %-15s %8.2f%%  (5 %% to 95 %%: %.2f%% to %.2f%%)\n", "random, mean",
-                100.0 * expm1(r->random.mean), 100.0 * expm1(r->random.low),
-                100.0 * expm1(r->random.high));
+    if (r->n_folds > 0) {
+        snprintf(where, sizeof where, "%zu fold%s out of sample", r->n_folds,
+                 r->n_folds == 1 ? "" : "s");
+    } else {
+        snprintf(where, sizeof where, "%s split", dqn_split_name(r->split));
     }
+    fprintf(out, "\nTrading report: %s, ", where);
+    if (r->ruined) {
+        fprintf(out, "ruined after %zu of ", r->bars);
+    }
+    fprintf(out, "%zu bars from %s to %s, %.0f bars a year (%s)\n", r->split_bars, first, last,
+            r->bars_per_year, r->bars_per_year_set ? "as configured" : "measured");
+    print_verdict(r, out);
+    print_comparison(r, out);
+    print_folds(r, out);
     print_costs(r, out);
     if (r->has_optimum) {
         fprintf(
