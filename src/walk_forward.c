@@ -371,6 +371,7 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
     }
     if (status == DQN_OK && !*stopped && !options->quiet) {
         status = dqn_walk_print(&walk, stdout);
+        printf("the page of it: dqn-eval %s --report DIR\n", options->folder);
     }
     if (status == DQN_OK && out != NULL) {
         *out = walk;
