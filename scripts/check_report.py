@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Checks a report folder of dqn-eval --report: computes its figures again from equity.csv and
-trades.csv, compares the page with report.json, and, where they are installed (pip install quantstats
-empyrical-reloaded), compares with these libraries wherever definitions agree (docs/report.md).
+trades.csv, those of folds as well, compares the page with report.json, and, where they are installed
+(pip install quantstats empyrical-reloaded), compares with these libraries wherever definitions agree
+(docs/report.md). Where Chromium is installed the page is rendered 390 and 1280 pixels wide: nothing may
+be wider than the page, be cut at its edges, or lie over another label of a chart.
 
     scripts/check_report.py DIR
 
@@ -12,7 +14,12 @@ import html.parser
 import json
 import math
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import urllib.parse
 
 TOLERANCE = 1e-9
 failures = []
@@ -227,6 +234,86 @@ def check_page(report, folder):
             print(f"OFF page: contains {outside}")
 
 
+# Measures the page in a frame of each width and writes what is wrong, and all data-key texts, into the
+# frame's parent.
+MEASURE = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">
+<script>
+const found = {}, widths = [390, 1280];
+let left = widths.length;
+function measure(frame, width) {
+  const doc = frame.contentDocument, wrong = [];
+  if (doc.documentElement.scrollWidth > width) {
+    wrong.push(`the page is ${doc.documentElement.scrollWidth} wide`);
+  }
+  for (const e of doc.querySelectorAll("h1,h2,p,figure,.tile,.tile *,.yl,.xl,.fl,.legend span")) {
+    const r = e.getBoundingClientRect();
+    if (r.width > 0 && (r.left < -0.5 || r.right > width + 0.5)) {
+      wrong.push(`cut at the edge: ${e.textContent.slice(0, 40)}`);
+    }
+  }
+  for (const figure of doc.querySelectorAll("figure")) {
+    const labels = [...figure.querySelectorAll(".yl,.xl,.fl,.legend span")]
+      .map(e => [e, e.getBoundingClientRect()]).filter(([e, r]) => r.width > 0);
+    labels.forEach(([a, p], i) => labels.slice(i + 1).forEach(([b, q]) => {
+      if (!a.contains(b) && p.left < q.right - 1 && q.left < p.right - 1 &&
+          p.top < q.bottom - 3 && q.top < p.bottom - 3) {
+        wrong.push(`labels overlap: ${a.textContent} and ${b.textContent}`);
+      }
+    }));
+  }
+  const figures = [...doc.querySelectorAll("[data-key]")].map(e => [e.dataset.key, e.textContent]);
+  found[width] = {wrong, figures, charts: doc.querySelectorAll("svg").length};
+}
+for (const width of widths) {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `border:0;width:${width}px;height:900px`;
+  frame.onload = () => {
+    measure(frame, width);
+    if (--left === 0) {
+      document.body.innerHTML = "";
+      document.body.textContent = "RESULT" + encodeURIComponent(JSON.stringify(found)) + "END";
+    }
+  };
+  frame.src = "PAGE";
+  document.body.append(frame);
+}
+</script>"""
+
+
+def render(folder):
+    """What Chromium sees, by width; None where it is not installed or does not start."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        return None
+    with tempfile.TemporaryDirectory() as work:
+        frame = pathlib.Path(work) / "frame.html"
+        page = (folder / "report.html").resolve().as_uri()
+        frame.write_text(MEASURE.replace("PAGE", page), encoding="utf-8")
+        done = subprocess.run(
+            [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={work}/user",
+             "--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom",
+             frame.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+    match = re.search("RESULT(.*)END", done.stdout)
+    return json.loads(urllib.parse.unquote(match[1])) if match else None
+
+
+def check_rendered(report, folder):
+    seen = render(folder)
+    if seen is None:
+        print("    Chromium is not installed or does not start: the page was not rendered")
+        return
+    for width, result in seen.items():
+        wrong = result["wrong"] + [f"{key} shows {shown}" for key, shown in result["figures"]
+                                   if not agrees(shown, find(report, key))]
+        for line in wrong:
+            print(f"OFF page at {width} pixels: {line}")
+        good = not wrong and result["charts"] == 5 and len(result["figures"]) >= 60
+        print(f"{'ok ' if good else 'OFF'} page at {width} pixels: {result['charts']} charts, "
+              f"{len(result['figures'])} figures against report.json")
+        if not good:
+            failures.append(f"page at {width} pixels")
+
+
 def check_libraries(report, rows):
     try:
         import pandas
@@ -289,6 +376,7 @@ def main():
     check_trades(report, folder)
     check_folds(report, rows)
     check_page(report, folder)
+    check_rendered(report, folder)
     check_libraries(report, rows)
     if failures:
         sys.exit(f"{len(failures)} of the figures are off: {', '.join(failures)}")
