@@ -35,10 +35,11 @@ static const struct dqn_cli_option options[] = {
 static const struct dqn_cli_spec spec = {
     .program = "dqn-eval",
     .usage = "CHECKPOINT|FOLDER [options]",
-    .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5; of a\n"
-             "walk-forward's folder, those of all folds, chained to one out-of-sample account.\n"
-             "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
-             "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
+    .about =
+        "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5; of a\n"
+        "walk-forward's folder, those of all folds, chained to one out-of-sample account.\n"
+        "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
+        "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};

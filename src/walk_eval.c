@@ -142,8 +142,9 @@ static enum dqn_status describe_fold(struct dqn_walk_eval *e, size_t i) {
     }
     dqn_part_ranges_find(bars, fold->first[DQN_SPLIT_TEST], fold->last[DQN_SPLIT_TEST], &found);
     if (found.n == 0) {
-        return dqn_fail(DQN_ERR_DATA, "fold %zu: no stretch of its test bars %zu to %zu is left "
-                                      "after the features' warm-up",
+        return dqn_fail(DQN_ERR_DATA,
+                        "fold %zu: no stretch of its test bars %zu to %zu is left "
+                        "after the features' warm-up",
                         i + 1, fold->first[DQN_SPLIT_TEST], fold->last[DQN_SPLIT_TEST] - 1);
     }
     out->part = (struct dqn_report_part){
@@ -189,12 +190,11 @@ static enum dqn_status make_report(struct dqn_walk_eval *e, const struct dqn_con
     const struct dqn_report_walk walk = {
         .mode = dqn_config_choice("walk_forward.mode", config->walk_forward.mode),
         .warm_start = config->walk_forward.warm_start,
-        .embargo = e->walk.folds[0].first[DQN_SPLIT_VALIDATION] -
-                   e->walk.folds[0].last[DQN_SPLIT_TRAIN],
+        .embargo =
+            e->walk.folds[0].first[DQN_SPLIT_VALIDATION] - e->walk.folds[0].last[DQN_SPLIT_TRAIN],
         .test_evaluations = e->walk.done};
     DQN_TRY(dqn_trading_report_create_walk(&e->report, &e->config, e->market, &walk, e->folds,
-                                           e->walk.n_folds, dqn_greedy_policy_action,
-                                           e->policies));
+                                           e->walk.n_folds, dqn_greedy_policy_action, e->policies));
     dqn_trading_report_trained_on(&e->report, e->trained_sha256);
     return DQN_OK;
 }

@@ -1,5 +1,5 @@
-/* The report of a finished walk-forward: each fold's test by the network of the seed that stands for
- * the fold, chained to one account (market/trading_report.h). */
+/* The report of a finished walk-forward: each fold's test by the network of the seed that stands
+ * for the fold, chained to one account (market/trading_report.h). */
 #ifndef DQN_WALK_EVAL_H
 #define DQN_WALK_EVAL_H
 

@@ -54,7 +54,7 @@ struct dqn_walk_options {
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
     const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
-    uint64_t stop_at_steps;            /* ends the run in progress there; 0 = never (tests) */
+    uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 
 /* Runs what is not finished, and writes walk-forward.json and, at the end, out-of-sample.csv into

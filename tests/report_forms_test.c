@@ -134,9 +134,8 @@ static struct scene *walk_scene(const char *text, dqn_trading_policy policy,
     const struct dqn_report_walk walk = {.mode = "rolling", .embargo = 5, .test_evaluations = 6};
     for (size_t i = 0; i < 2; i++) {
         const size_t first[] = {1000 * i, 4000 + 1000 * i, 5000 + 1000 * i, 6000 + 1000 * i};
-        s->folds[i].part = (struct dqn_report_part){.ranges = &s->ranges[i],
-                                                    .n_ranges = 1,
-                                                    .transitions = 999};
+        s->folds[i].part =
+            (struct dqn_report_part){.ranges = &s->ranges[i], .n_ranges = 1, .transitions = 999};
         s->ranges[i] = (struct trading_range){.first = first[2], .last = first[3] - 1};
         for (int split = 0; split < DQN_SPLITS; split++) {
             s->folds[i].bars[split] = first[split + 1] - first[split];
@@ -222,7 +221,8 @@ static void expect_all_on_page(const struct leaves *leaves, const char *page) {
     for (size_t i = 0; i < leaves->n; i++) {
         char key[PATH_MAX_BYTES + 16];
         snprintf(key, sizeof key, "data-key=\"%s\"", leaves->leaf[i].path);
-        if (strncmp(leaves->leaf[i].path, "orders.cells.", 13) == 0 && leaves->leaf[i].value == 0.0) {
+        if (strncmp(leaves->leaf[i].path, "orders.cells.", 13) == 0 &&
+            leaves->leaf[i].value == 0.0) {
             continue; /* the page leaves out kinds of order that were never sent */
         }
         cr_expect(json_only(leaves->leaf[i].path) || strstr(page, key) != NULL,
@@ -412,7 +412,8 @@ Test(report_forms, charts_mark_the_folds) {
     struct scene *s = walk_scene(usual, busy, contexts);
     char *page = written(&s->report, PAGE);
     size_t limits = 0, names = 0;
-    for (const char *at = page; (at = strstr(at, "class=\"limit\" d=\"M500.0 0V300\"")) != NULL; at++) {
+    for (const char *at = page; (at = strstr(at, "class=\"limit\" d=\"M500.0 0V300\"")) != NULL;
+         at++) {
         limits++;
     }
     for (const char *at = page; (at = strstr(at, "style=\"left:50.00%\">2</span>")) != NULL; at++) {

@@ -275,8 +275,8 @@ Test(walk_forward, warm_start_changes_later_folds_only) {
     remove_folder(warm_folder);
 }
 
-/* Gains of the linear reward are parts of the starting equity and add up: 1, 1.5, 0.75 is a drawdown
- * of one half; log returns of the same size would make it 1 - exp(-0.75). */
+/* Gains of the linear reward are parts of the starting equity and add up: 1, 1.5, 0.75 is a
+ * drawdown of one half; log returns of the same size would make it 1 - exp(-0.75). */
 Test(walk_forward, linear_gains_add_up) {
     struct dqn_walk_step steps[] = {{.gain = 0.5}, {.gain = -0.75}};
     struct dqn_fold fold = {{0}, {0}};
@@ -308,8 +308,8 @@ Test(walk_forward, linear_gains_add_up) {
 
 /* ---- the report ---- */
 
-/* What the report's account did in a fold is what the walk-forward's own pass did when it tested it,
- * and the chain is that of walk-forward.json. Other seeds, parts and dates are the plan's. */
+/* What the report's account did in a fold is what the walk-forward's own pass did when it tested
+ * it, and the chain is that of walk-forward.json. Other seeds, parts and dates are the plan's. */
 Test(walk_report, folds_are_those_of_the_walk_forward) {
     static const char *const quick[] = {"report.random_runs=5", "report.bootstrap=50",
                                         "walk_forward.seeds=3"};

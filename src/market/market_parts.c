@@ -14,8 +14,8 @@ void dqn_part_ranges_find(const struct dqn_bars *bars, size_t first, size_t last
             continue;
         }
         const size_t length = end - 1 - begin;
-        out->range[out->n++] = (struct trading_range){
-            .first = begin, .last = end - 1, .before = out->transitions};
+        out->range[out->n++] =
+            (struct trading_range){.first = begin, .last = end - 1, .before = out->transitions};
         out->transitions += length;
         out->longest = length > out->longest ? length : out->longest;
     }

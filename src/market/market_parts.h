@@ -5,8 +5,8 @@
 
 #include "trading_setup.h"
 
-/* Usable stretches of the bars [first, last): past the warm-up of their segment, decision and result
- * inside. */
+/* Usable stretches of the bars [first, last): past the warm-up of their segment, decision and
+ * result inside. */
 struct dqn_part_ranges {
     struct trading_range *range; /* the caller's, room for one a segment */
     size_t n;

@@ -16,9 +16,9 @@ struct dqn_figure {
     const char *name;    /* on page and terminal */
     const char *meaning; /* half a sentence for the page */
     enum dqn_figure_unit unit;
-    int decimals; /* of percentages and numbers */
-    bool risk; /* belongs to drawdown, turnover, position; else to returns */
-    bool main; /* among the few that a comparison begins with */
+    int decimals;  /* of percentages and numbers */
+    bool risk;     /* belongs to drawdown, turnover, position; else to returns */
+    bool main;     /* among the few that a comparison begins with */
     size_t offset; /* of the double in struct dqn_performance */
 };
 

@@ -61,9 +61,9 @@ static void order_row(const char *kind, const char *urgency, const struct dqn_or
 }
 
 void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {
-        "order",        "sent",        "filled",       "in part",
-        "share filled", "vs open, bp", "vs close, bp", "value traded"};
+    static const char *const head[] = {"order",        "sent",         "filled",
+                                       "in part",      "share filled", "vs open, bp",
+                                       "vs close, bp", "value traded"};
     fprintf(out, "<section><h2>Orders</h2>\n<div class=\"scroll\"><table><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
@@ -153,8 +153,7 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
     dqn_html_row("long ones", "trades.longs", dqn_count_text(t->longs), "the others were short",
                  out);
     dqn_html_row("that won", "trades.wins", dqn_count_text(t->wins), "after costs", out);
-    dqn_html_row("hit rate", "trades.hit_rate", dqn_percent(t->hit_rate, 1),
-                 "share that won", out);
+    dqn_html_row("hit rate", "trades.hit_rate", dqn_percent(t->hit_rate, 1), "share that won", out);
     dqn_html_row("profit factor", "trades.profit_factor", dqn_number(t->profit_factor, 2),
                  "sum of wins over sum of losses; above 1 earns", out);
     dqn_html_row("payoff", "trades.payoff", dqn_number(t->payoff, 2), "mean win over mean loss",
@@ -162,18 +161,21 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</table><table class=\"list\">");
     dqn_html_row("mean trade", "trades.mean_return", dqn_percent(t->mean_return, 3),
                  "of the equity before it, after costs", out);
-    dqn_html_row("mean trade, money", "trades.mean_pnl", dqn_money(t->mean_pnl), "after costs", out);
-    dqn_html_row("best", "trades.best_return", dqn_percent(t->best_return, 2), "largest gain of a trade",
+    dqn_html_row("mean trade, money", "trades.mean_pnl", dqn_money(t->mean_pnl), "after costs",
                  out);
-    dqn_html_row("worst", "trades.worst_return", dqn_percent(t->worst_return, 2), "largest loss", out);
+    dqn_html_row("best", "trades.best_return", dqn_percent(t->best_return, 2),
+                 "largest gain of a trade", out);
+    dqn_html_row("worst", "trades.worst_return", dqn_percent(t->worst_return, 2), "largest loss",
+                 out);
     dqn_html_row("mean hold, bars", "trades.mean_bars", dqn_number(t->mean_bars, 1),
                  "from the first fill to the last", out);
     fprintf(out, "</table></div>\n<p class=\"note\">");
     if (t->open) {
-        fprintf(out,
-                "A trade is still open at the end, at <span data-key=\"trades.open_pnl\">%s</span>; "
-                "it is not counted here.",
-                dqn_money(t->open_pnl).s);
+        fprintf(
+            out,
+            "A trade is still open at the end, at <span data-key=\"trades.open_pnl\">%s</span>; "
+            "it is not counted here.",
+            dqn_money(t->open_pnl).s);
     } else {
         fprintf(out, "No trade is open at the end.");
     }

@@ -57,8 +57,9 @@ static void put_row(const struct dqn_trading_report *r, size_t step, uint64_t ba
 void dqn_report_equity_csv(const struct dqn_trading_report *r, FILE *out) {
     const double start = r->track.start_equity;
     double peak = start;
-    fprintf(out, "time,equity,equity_at_worst_price,drawdown,exposure,close,buy_and_hold,"
-                 "short_and_hold,flat%s\n",
+    fprintf(out,
+            "time,equity,equity_at_worst_price,drawdown,exposure,close,buy_and_hold,"
+            "short_and_hold,flat%s\n",
             r->n_folds > 0 ? ",fold" : "");
     const struct trading_step_record *begin = &r->records[0];
     put_row(r, 0, begin->bar,

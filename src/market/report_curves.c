@@ -86,8 +86,8 @@ enum dqn_status dqn_page_equity_chart(const struct dqn_trading_report *r, FILE *
     DQN_TRY_GOTO(curve_times(r, &times));
     for (size_t i = 0; i < 4; i++) {
         DQN_TRY_GOTO(curve_equity(r, tracks[i], &y[i]));
-        chart.line[i] =
-            (struct dqn_chart_line){.name = names[i], .css = css[i], .y = y[i], .n = r->split_bars + 1};
+        chart.line[i] = (struct dqn_chart_line){
+            .name = names[i], .css = css[i], .y = y[i], .n = r->split_bars + 1};
     }
     chart.time_ns = times;
     if (r->random.runs > 0) {
@@ -202,8 +202,8 @@ enum dqn_status dqn_page_price_chart(const struct dqn_trading_report *r, FILE *o
     chart.note = note;
     chart.time_ns = times;
     chart.n_lines = 1;
-    chart.line[0] = (struct dqn_chart_line){
-        .name = "price", .css = "price", .y = price, .n = chart.n_times};
+    chart.line[0] =
+        (struct dqn_chart_line){.name = "price", .css = "price", .y = price, .n = chart.n_times};
     chart.dots = dots;
     chart.n_dots = n_dots;
     dqn_chart_write(&chart, out);

@@ -53,9 +53,10 @@ static void chained_row(const struct dqn_trading_report *r, FILE *out) {
 }
 
 static void write_results(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"fold",           "seed",        "validation return",
-                                       "test return",    "buy and hold", "Sharpe ratio",
-                                       "largest drawdown", "turnover a year", "costs, money"};
+    static const char *const head[] = {
+        "fold",         "seed",         "validation return", "test return",
+        "buy and hold", "Sharpe ratio", "largest drawdown",  "turnover a year",
+        "costs, money"};
     fprintf(out, "<div class=\"scroll\"><table id=\"folds\"><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>\n");
@@ -63,15 +64,16 @@ static void write_results(const struct dqn_trading_report *r, FILE *out) {
         fold_row(&r->folds[i], i, out);
     }
     chained_row(r, out);
-    fprintf(out,
-            "</tbody></table></div>\n<p class=\"note\">Total returns of the seed that stands for "
-            "each fold: of all seeds the one with the median result on validation, so neither the "
-            "best nor the worst. Everything from <em>test return</em> to the right is of the test "
-            "bars, which neither training nor the choice of the seed has seen. The last row is their "
-            "chain: one account, in which returns multiply. A position that is open when a fold "
-            "ends counts at its last close; closing them all would make the total <span "
-            "data-key=\"agent.closed_return\">%s</span>.</p>\n",
-            dqn_percent(r->agent.closed_return, 2).s);
+    fprintf(
+        out,
+        "</tbody></table></div>\n<p class=\"note\">Total returns of the seed that stands for "
+        "each fold: of all seeds the one with the median result on validation, so neither the "
+        "best nor the worst. Everything from <em>test return</em> to the right is of the test "
+        "bars, which neither training nor the choice of the seed has seen. The last row is their "
+        "chain: one account, in which returns multiply. A position that is open when a fold "
+        "ends counts at its last close; closing them all would make the total <span "
+        "data-key=\"agent.closed_return\">%s</span>.</p>\n",
+        dqn_percent(r->agent.closed_return, 2).s);
 }
 
 /* ---- every seed ------------------------------------------------------------------------------ */
@@ -125,9 +127,10 @@ static void part_cell(const struct dqn_report_fold *f, size_t i, enum dqn_split 
                       FILE *out) {
     struct dqn_cell_text (*text)(int64_t) = minutes ? dqn_minute_text : dqn_day_text;
     const char *name = dqn_split_name(split);
-    fprintf(out, "<td><i><span data-key=\"folds.%zu.%s.first_time\">%s</span></i> <i>to <span "
-                 "data-key=\"folds.%zu.%s.last_time\">%s</span></i><small><span "
-                 "data-key=\"folds.%zu.%s.bars\">%s</span> bars</small></td>",
+    fprintf(out,
+            "<td><i><span data-key=\"folds.%zu.%s.first_time\">%s</span></i> <i>to <span "
+            "data-key=\"folds.%zu.%s.last_time\">%s</span></i><small><span "
+            "data-key=\"folds.%zu.%s.bars\">%s</span> bars</small></td>",
             i, name, text(f->first_ns[split]).s, i, name, text(f->last_ns[split]).s, i, name,
             dqn_count_text(f->bars[split]).s);
 }

@@ -100,10 +100,10 @@ static void begin_page(const struct dqn_trading_report *r, FILE *out) {
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
             "<title>%s</title>\n<style>\n%s%s</style></head>\n<body><main>\n",
-            r->n_folds > 0                 ? "Walk-forward report"
-            : r->split == DQN_SPLIT_TRAIN  ? "Trading report: train split"
-            : r->split == DQN_SPLIT_TEST   ? "Trading report: test split"
-                                           : "Trading report: validation split",
+            r->n_folds > 0                ? "Walk-forward report"
+            : r->split == DQN_SPLIT_TRAIN ? "Trading report: train split"
+            : r->split == DQN_SPLIT_TEST  ? "Trading report: test split"
+                                          : "Trading report: validation split",
             style_of_text, style_of_charts);
 }
 

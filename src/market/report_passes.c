@@ -34,14 +34,11 @@ static uint32_t choose(void *context, const float *observation, uint64_t step) {
 
 /* A part's step as one of the whole account. */
 static void scale_record(struct trading_step_record *record, double factor, double offset) {
-    double *const money[] = {&record->equity_before, &record->equity_after,
-                             &record->adverse_equity, &record->units_before,
-                             &record->units_after,    &record->ordered,
-                             &record->filled,         &record->price_pnl,
-                             &record->fees,           &record->spread,
-                             &record->slippage,       &record->impact,
-                             &record->financing,      &record->forgiven,
-                             &record->traded};
+    double *const money[] = {&record->equity_before, &record->equity_after, &record->adverse_equity,
+                             &record->units_before,  &record->units_after,  &record->ordered,
+                             &record->filled,        &record->price_pnl,    &record->fees,
+                             &record->spread,        &record->slippage,     &record->impact,
+                             &record->financing,     &record->forgiven,     &record->traded};
     for (size_t i = 0; i < DQN_COUNT_OF(money); i++) {
         *money[i] *= factor;
     }
@@ -119,18 +116,14 @@ enum dqn_status dqn_pass_run(const struct dqn_trading_report *r,
                              const struct dqn_pass_policy *policy, double risk_free,
                              struct dqn_track *track, struct trading_step_record *records,
                              struct dqn_performance *out) {
-    struct pass pass = {.track = track,
-                        .records = records,
-                        .policy = policy,
-                        .factor = 1.0,
-                        .closed_factor = 1.0};
+    struct pass pass = {
+        .track = track, .records = records, .policy = policy, .factor = 1.0, .closed_factor = 1.0};
     DQN_TRY(dqn_track_create(track, r->split_bars));
     DQN_TRY(run_parts(r, params, &pass));
     if (out != NULL) {
         dqn_performance_compute(track, r->bars_per_year, risk_free, out);
         out->closing_cost = pass.closing_cost;
-        out->closed_return =
-            pass.closed_factor - 1.0 + pass.closed_offset / params->initial_equity;
+        out->closed_return = pass.closed_factor - 1.0 + pass.closed_offset / params->initial_equity;
         out->sharpe_daily =
             dqn_sharpe_daily(track, r->market->bars.time_ns, r->bars_per_year, risk_free);
     }

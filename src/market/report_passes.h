@@ -1,4 +1,5 @@
-/* Passes over the bars of a report: a policy, from a flat account to the end, with all its steps. */
+/* Passes over the bars of a report: a policy, from a flat account to the end, with all its steps.
+ */
 #ifndef DQN_MARKET_REPORT_PASSES_H
 #define DQN_MARKET_REPORT_PASSES_H
 
@@ -16,12 +17,10 @@ size_t dqn_report_parts(const struct dqn_trading_report *r);
 const struct dqn_report_part *dqn_report_part(const struct dqn_trading_report *r, size_t index);
 
 /* Runs a policy over all parts. Each starts flat; the money of its steps is in proportion to what
- * the account had by then (with env.sizing: fixed_notional it is as it is, and adds up), so that the
- * track is one account's. Ends early when no equity is left.
- *   params   of the split; ranges and median volume are the part's
- *   track    out, the caller's to destroy, also after an error
- *   records  [split_bars] out, the steps; NULL = not kept
- *   out      NULL, or gets the figures */
+ * the account had by then (with env.sizing: fixed_notional it is as it is, and adds up), so that
+ * the track is one account's. Ends early when no equity is left. params   of the split; ranges and
+ * median volume are the part's track    out, the caller's to destroy, also after an error records
+ * [split_bars] out, the steps; NULL = not kept out      NULL, or gets the figures */
 enum dqn_status dqn_pass_run(const struct dqn_trading_report *r,
                              const struct trading_params *params,
                              const struct dqn_pass_policy *policy, double risk_free,
@@ -32,7 +31,8 @@ enum dqn_status dqn_pass_run_fixed(const struct dqn_trading_report *r,
                                    const struct trading_params *params, uint32_t action,
                                    double risk_free, struct dqn_report_pass *out);
 
-/* Runs that draw their actions by `counts` [45], or uniformly where that is NULL. The caller frees. */
+/* Runs that draw their actions by `counts` [45], or uniformly where that is NULL. The caller frees.
+ */
 enum dqn_status dqn_random_run(const struct dqn_trading_report *r,
                                const struct trading_params *params, size_t runs,
                                const uint64_t *counts, struct dqn_random_runs *out);

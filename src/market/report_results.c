@@ -208,8 +208,8 @@ static void random_row(const char *name, const char *path, const struct dqn_rand
 }
 
 static void write_random(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"", "5 % end below", "mean", "5 % end above",
-                                       "agent beats, % of runs", "turnover a year"};
+    static const char *const head[] = {
+        "", "5 % end below", "mean", "5 % end above", "agent beats, % of runs", "turnover a year"};
     if (r->random.runs == 0) {
         return;
     }
@@ -254,7 +254,8 @@ void dqn_page_sensitivity(const struct dqn_trading_report *r, FILE *out) {
     char path[DQN_REPORT_SENSITIVITIES][48];
     for (size_t i = 0; i < r->n_sensitivities; i++) {
         snprintf(path[i], sizeof path[i], "sensitivity.%zu.figures", i);
-        who[i + 1] = (struct contender){r->sensitivity[i].name, path[i], &r->sensitivity[i].figures};
+        who[i + 1] =
+            (struct contender){r->sensitivity[i].name, path[i], &r->sensitivity[i].figures};
     }
     fprintf(out, "<section><h2>Under other assumptions</h2>\n");
     write_by_row(who, r->n_sensitivities + 1, out);
@@ -285,9 +286,10 @@ void dqn_page_figures(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "<section><h2>Figures of the agent</h2>\n<div class=\"pair\">");
     figure_rows(r, false, out);
     figure_rows(r, true, out);
-    fprintf(out, "</div>\n<p class=\"note\">Ratios are annualised by the bars a year above; the "
-                 "rate without risk is <span data-key=\"risk_free\">%s</span> a year. n/a: the "
-                 "figure has no value here, for want of bars, days or spread.</p></section>\n",
+    fprintf(out,
+            "</div>\n<p class=\"note\">Ratios are annualised by the bars a year above; the "
+            "rate without risk is <span data-key=\"risk_free\">%s</span> a year. n/a: the "
+            "figure has no value here, for want of bars, days or spread.</p></section>\n",
             dqn_percent(r->risk_free, 2).s);
 }
 
@@ -364,13 +366,13 @@ void dqn_page_optimum(const struct dqn_trading_report *r, FILE *out) {
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static void write_data_check(const struct dqn_trading_report *r, FILE *out) {
-    fprintf(out, "<li>Data: SHA-256 <code>%.12s&hellip;</code>, ",
-            r->market->bars.info.sha256);
+    fprintf(out, "<li>Data: SHA-256 <code>%.12s&hellip;</code>, ", r->market->bars.info.sha256);
     if (r->trained_sha256[0] == '\0') {
         fprintf(out, "not compared with the data of training.</li>\n");
     } else if (r->data_changed) {
-        fprintf(out, "<b class=\"bad\">not</b> the data of training, "
-                     "<code>%.12s&hellip;</code>.</li>\n",
+        fprintf(out,
+                "<b class=\"bad\">not</b> the data of training, "
+                "<code>%.12s&hellip;</code>.</li>\n",
                 r->trained_sha256);
     } else {
         fprintf(out, "the same as in training.</li>\n");
@@ -383,8 +385,8 @@ void dqn_page_checks(const struct dqn_trading_report *r, FILE *out) {
             "<section><h2>Checks</h2>\n<ul>\n<li>Rewards: the sum of the steps' %s is "
             "<span data-key=\"checks.reward_sum\">%s</span>; 100 times the log of the total return "
             "is <span data-key=\"checks.reward_sum_expected\">%s</span>: ",
-            check->from_rewards ? "rewards" : "log returns in percent",
-            dqn_number(check->sum, 6).s, dqn_number(check->expected, 6).s);
+            check->from_rewards ? "rewards" : "log returns in percent", dqn_number(check->sum, 6).s,
+            dqn_number(check->expected, 6).s);
     if (check->possible) {
         fprintf(out, "<b class=\"%s\">%s</b>.</li>\n", check->holds ? "good" : "bad",
                 check->holds ? "equal" : "NOT EQUAL");

@@ -5,8 +5,8 @@
 #include <string.h>
 
 const char *dqn_trade_end_name(enum dqn_trade_end end) {
-    static const char *const names[] = {"order", "flip", "margin call", "hole in the data",
-                                        "end of a fold", "still open"};
+    static const char *const names[] = {
+        "order", "flip", "margin call", "hole in the data", "end of a fold", "still open"};
     return names[end];
 }
 

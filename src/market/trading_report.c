@@ -177,8 +177,8 @@ static enum dqn_status run_agent(struct dqn_trading_report *r, const struct dqn_
                                  const struct trading_params *params,
                                  const struct dqn_pass_policy *policy) {
     const double year = r->bars_per_year, rf = config->report.risk_free;
-    DQN_TRY(dqn_alloc((void **)&r->records, r->split_bars, sizeof *r->records,
-                      "the agent's steps"));
+    DQN_TRY(
+        dqn_alloc((void **)&r->records, r->split_bars, sizeof *r->records, "the agent's steps"));
     DQN_TRY(dqn_pass_run(r, params, policy, rf, &r->track, r->records, &r->agent));
     r->bars = r->track.n;
     r->ruined = r->records[r->bars - 1].terminated != 0;
@@ -273,8 +273,8 @@ enum dqn_status dqn_trading_report_create_walk(struct dqn_trading_report *out,
 
 void dqn_trading_report_trained_on(struct dqn_trading_report *r, const char *sha256) {
     snprintf(r->trained_sha256, sizeof r->trained_sha256, "%s", sha256 != NULL ? sha256 : "");
-    r->data_changed = r->trained_sha256[0] != '\0' &&
-                      strcmp(r->trained_sha256, r->market->bars.info.sha256) != 0;
+    r->data_changed =
+        r->trained_sha256[0] != '\0' && strcmp(r->trained_sha256, r->market->bars.info.sha256) != 0;
     dqn_trading_report_judge(r);
 }
 

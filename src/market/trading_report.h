@@ -39,8 +39,9 @@ struct dqn_sensitivity {
     struct dqn_performance figures;
 };
 
-/* A stretch of the pass that starts with a flat account of its own; what it earns is chained to what
- * was there before. A report over a split has one, a walk-forward's one a fold. Borrowed tables. */
+/* A stretch of the pass that starts with a flat account of its own; what it earns is chained to
+ * what was there before. A report over a split has one, a walk-forward's one a fold. Borrowed
+ * tables. */
 struct dqn_report_part {
     const struct trading_range *ranges; /* [n_ranges] */
     size_t n_ranges;
@@ -59,10 +60,10 @@ struct dqn_report_seed {
 /* A fold of a walk-forward: training, validation and test, in this order, as in enum dqn_split. */
 struct dqn_report_fold {
     /* by the caller */
-    struct dqn_report_part part;                /* the test's */
-    size_t bars[DQN_SPLITS];                    /* of each part */
+    struct dqn_report_part part;                       /* the test's */
+    size_t bars[DQN_SPLITS];                           /* of each part */
     int64_t first_ns[DQN_SPLITS], last_ns[DQN_SPLITS]; /* stamps of its first and last bar */
-    const struct dqn_report_seed *seeds;        /* [n_seeds], one of them chosen; borrowed */
+    const struct dqn_report_seed *seeds;               /* [n_seeds], one of them chosen; borrowed */
     size_t n_seeds;
     /* by the report: the chosen seed's test within the chained account */
     size_t first_step, n_steps; /* none once the account was ruined */
@@ -100,19 +101,19 @@ struct dqn_reward_check {
 struct dqn_trading_report {
     const struct dqn_market *market; /* borrowed */
     enum dqn_split split;
-    char subject[DQN_TEXT_MAX]; /* the checkpoint; "" = not said */
-    char costs_text[512];       /* the costs that were charged */
-    char trained_sha256[65];    /* of the data that it was trained on; "" = not known */
-    bool data_changed;          /* the market's is another one */
+    char subject[DQN_TEXT_MAX];          /* the checkpoint; "" = not said */
+    char costs_text[512];                /* the costs that were charged */
+    char trained_sha256[65];             /* of the data that it was trained on; "" = not known */
+    bool data_changed;                   /* the market's is another one */
     int64_t first_time_ns, last_time_ns; /* of the split */
-    size_t bars;                /* that the agent went through: split_bars, or until its ruin */
-    size_t split_bars;          /* that a pass over the split has */
-    bool ruined;                /* no equity was left after the last of `bars` */
-    int64_t ruin_time_ns;       /* stamp of that bar */
+    size_t bars;          /* that the agent went through: split_bars, or until its ruin */
+    size_t split_bars;    /* that a pass over the split has */
+    bool ruined;          /* no equity was left after the last of `bars` */
+    int64_t ruin_time_ns; /* stamp of that bar */
     double bars_per_year;
     bool bars_per_year_set;
     double risk_free; /* a year, in ratios */
-    double trials; /* policies tried before this one was chosen */
+    double trials;    /* policies tried before this one was chosen */
 
     struct trading_step_record *records; /* [bars] of the agent */
     struct dqn_track track;              /* of the agent */
@@ -134,7 +135,7 @@ struct dqn_trading_report {
     struct dqn_report_part part;   /* the whole split, where there are no folds */
     struct dqn_report_fold *folds; /* [n_folds] of a walk-forward; borrowed */
     size_t n_folds;
-    double *fold_start; /* [n_folds] where they begin, of the whole pass: 0 to 1 */
+    double *fold_start;          /* [n_folds] where they begin, of the whole pass: 0 to 1 */
     struct dqn_report_walk walk; /* where there are folds */
 
     /* markets with a known optimum (ou with fixed notional) */

@@ -23,8 +23,7 @@ double dqn_track_costs(const struct dqn_track *t) {
 /* Where it was judged: "on the test split". */
 static const char *place(const struct dqn_trading_report *r, char text[64]) {
     if (r->n_folds > 0) {
-        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds,
-                 r->n_folds == 1 ? "" : "s");
+        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds, r->n_folds == 1 ? "" : "s");
     } else {
         snprintf(text, 64, "on the %s split", dqn_split_name(r->split));
     }
