@@ -53,8 +53,11 @@ static bool fit_equity_axis(const struct dqn_trading_report *r, struct dqn_chart
     for (size_t i = 0; i < c->n_lines; i++) {
         widen(c->line[i].y, c->line[i].n, &low, &high);
     }
-    c->log_axis = low > 0.0;
+    c->log_axis = low >= 0.0;
     bool leaves = false;
+    if (c->log_axis) { /* who is ruined leaves the chart */
+        low = fmax(low, 1e-3 * r->track.start_equity);
+    }
     if (c->band_name != NULL) {
         double band_low = INFINITY, band_high = -INFINITY;
         widen(r->random.band_low, DQN_REPORT_BAND, &band_low, &band_high);

@@ -87,12 +87,14 @@ static void write_tiles(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</div>\n");
 }
 
-/* The verdict's plain text, with real minus signs and spaces that do not break. */
+/* The verdict's plain text, with real minus signs (not those of dates and names) and spaces that do
+ * not break. */
 static void write_sentences(const char *text, size_t n, FILE *out) {
     for (size_t i = 0; i < n; i++) {
         const char c = text[i];
         const bool digit_next = i + 1 < n && text[i + 1] >= '0' && text[i + 1] <= '9';
-        if (c == '-' && digit_next) {
+        const bool begins = i == 0 || text[i - 1] == ' ' || text[i - 1] == '(';
+        if (c == '-' && begins && digit_next) {
             fputs("&minus;", out);
         } else if (c == ' ' && i + 1 < n && text[i + 1] == '%') {
             fputs("&#8239;", out);

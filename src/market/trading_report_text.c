@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "performance_figures.h"
-#include "report_csv.h"
 #include "trading_report.h"
 
 const char *dqn_split_name(enum dqn_split split) {
@@ -133,12 +132,16 @@ __attribute__((format(printf, 2, 3))) static void warn(struct dqn_verdict *v, co
 }
 
 static void warn_of_ruin(struct dqn_trading_report *r) {
-    char time[40];
+    char time[32];
     if (r->ruined) {
+        const time_t seconds = (time_t)(r->ruin_time_ns / 1000000000);
+        struct tm day;
+        gmtime_r(&seconds, &day);
+        strftime(time, sizeof time, "%Y-%m-%d %H:%M", &day);
         warn(&r->verdict,
-             "The account was ruined at bar %zu of %zu (%s): no equity was left. It stays at that; "
-             "ratios, yearly figures and shares of bars are of these %zu bars.",
-             r->bars, r->split_bars, dqn_time_text(time, sizeof time, r->ruin_time_ns), r->bars);
+             "The account was ruined at bar %zu of %zu (%s UTC): no equity was left. It stays at "
+             "that; ratios, yearly figures and shares of bars are of these %zu bars.",
+             r->bars, r->split_bars, time, r->bars);
     }
 }
 
