@@ -11,6 +11,16 @@ const struct dqn_report_part *dqn_report_part(const struct dqn_trading_report *r
     return r->n_folds > 0 ? &r->folds[index].part : &r->part;
 }
 
+struct trading_params dqn_part_params(const struct trading_params *params,
+                                      const struct dqn_report_part *part) {
+    struct trading_params own = *params;
+    own.ranges = part->ranges;
+    own.n_ranges = part->n_ranges;
+    own.transitions = part->transitions;
+    own.median_volume = part->median_volume;
+    return own;
+}
+
 /* ---- one pass -------------------------------------------------------------------------------- */
 
 /* Where a pass stands: what its parts so far made of the account. */
@@ -96,12 +106,8 @@ static enum dqn_status run_parts(const struct dqn_trading_report *r,
     bool ended = false;
     for (pass->part = 0; pass->part < dqn_report_parts(r) && !ended; pass->part++) {
         const struct dqn_report_part *part = dqn_report_part(r, pass->part);
-        struct trading_params own = *params;
+        const struct trading_params own = dqn_part_params(params, part);
         struct trading_state end;
-        own.ranges = part->ranges;
-        own.n_ranges = part->n_ranges;
-        own.transitions = part->transitions;
-        own.median_volume = part->median_volume;
         pass->steps_before = pass->track->n;
         DQN_TRY(dqn_trading_run(&own, key, choose, pass, take_record, pass, &end));
         chain_part(pass, &own, &end);

@@ -16,6 +16,10 @@ struct dqn_pass_policy {
 size_t dqn_report_parts(const struct dqn_trading_report *r);
 const struct dqn_report_part *dqn_report_part(const struct dqn_trading_report *r, size_t index);
 
+/* The parameters of a pass over one part. */
+struct trading_params dqn_part_params(const struct trading_params *params,
+                                      const struct dqn_report_part *part);
+
 /* Runs a policy over all parts. Each starts flat; the money of its steps is in proportion to what
  * the account had by then (with env.sizing: fixed_notional it is as it is, and adds up), so that
  * the track is one account's. Ends early when no equity is left. params   of the split; ranges and

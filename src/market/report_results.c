@@ -234,6 +234,20 @@ static void write_random(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</p>\n");
 }
 
+static void write_hindsight(const struct dqn_report_hindsight *h, FILE *out) {
+    if (isnan(h->total_return)) {
+        return;
+    }
+    fprintf(out, "<h3>With hindsight</h3>\n<table class=\"list\">");
+    dqn_html_row("total return", "hindsight.total_return", dqn_percent(h->total_return, 2),
+                 "of the best path of actions for who knew the future, all costs paid", out);
+    dqn_html_row("log return", "hindsight.log_return", dqn_number(h->log_return, 4),
+                 "the same, as it adds up over time", out);
+    dqn_html_row("the agent's share", "hindsight.share_of_agent", dqn_percent(h->share, 2),
+                 "of that; no policy can plan for it, a few percent are much", out);
+    fprintf(out, "</table>\n");
+}
+
 void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
     const struct contender who[] = {{"agent", "agent", &r->agent},
                                     {"buy and hold", "buy_hold", &r->buy_hold.figures},
@@ -245,6 +259,7 @@ void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
                  "value traded over mean equity, a year; a position's size is over equity.</p>\n");
     write_more(who, DQN_COUNT_OF(who), out);
     write_random(r, out);
+    write_hindsight(&r->hindsight, out);
     fprintf(out, "</section>\n");
 }
 

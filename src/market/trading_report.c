@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hindsight.h"
 #include "ou_optimum.h"
 #include "report_passes.h"
 
@@ -236,6 +237,7 @@ static enum dqn_status create(struct dqn_trading_report *out, const struct dqn_c
     }
     dqn_random_none(&out->random);
     dqn_random_none(&out->random_same);
+    out->hindsight = (struct dqn_report_hindsight){NAN, NAN, NAN};
     describe_costs(out, &config->fill);
     const enum dqn_status status = run_all(out, config, policy);
     if (status != DQN_OK) {
@@ -335,6 +337,27 @@ done:
     return status;
 }
 
+/* Part by part, chained as the agent's account is. */
+static enum dqn_status run_hindsight(struct dqn_trading_report *r,
+                                     const struct trading_params *params) {
+    struct dqn_report_hindsight *h = &r->hindsight;
+    const bool adds = params->fixed_notional != 0;
+    double wealth = 1.0;
+    for (size_t i = 0; i < dqn_report_parts(r); i++) {
+        const struct trading_params own = dqn_part_params(params, dqn_report_part(r, i));
+        double equity;
+        DQN_TRY(dqn_hindsight_run(&own, &equity, NULL));
+        const double grown = equity / params->initial_equity;
+        wealth = adds ? wealth + grown - 1.0 : wealth * grown;
+    }
+    h->total_return = wealth - 1.0;
+    h->log_return = wealth > 0.0 ? log(wealth) : NAN;
+    const double best = adds ? h->total_return : h->log_return;
+    const double agent = adds ? r->agent.total_return : r->agent.log_return;
+    h->share = best > 0.0 ? agent / best : NAN;
+    return DQN_OK;
+}
+
 enum dqn_status dqn_trading_report_extend(struct dqn_trading_report *r,
                                           const struct dqn_config *config,
                                           dqn_trading_policy policy, void *const *contexts,
@@ -351,6 +374,7 @@ enum dqn_status dqn_trading_report_extend(struct dqn_trading_report *r,
         DQN_TRY(dqn_random_run(r, &params, (size_t)config->report.random_runs,
                                &r->track.actions[0][0], &r->random_same));
     }
+    DQN_TRY(run_hindsight(r, &params));
     DQN_TRY(run_sensitivities(r, config, &agent));
     dqn_trading_report_judge(r);
     return DQN_OK;

@@ -33,6 +33,12 @@ struct dqn_random_runs {
     double *band_low, *band_high; /* [DQN_REPORT_BAND] 5 % and 95 % quantiles of equity */
 };
 
+/* What a path chosen with the future known earns (hindsight.h); NaN where it was not looked for. */
+struct dqn_report_hindsight {
+    double total_return, log_return;
+    double share; /* of the agent: log return over this one's; with fixed notional total returns */
+};
+
 /* The same agent under other assumptions. */
 struct dqn_sensitivity {
     const char *name; /* "no costs" */
@@ -130,6 +136,7 @@ struct dqn_trading_report {
 
     /* by dqn_trading_report_extend */
     struct dqn_random_runs random_same; /* with the agent's own frequencies of actions */
+    struct dqn_report_hindsight hindsight;
     size_t n_sensitivities;
     struct dqn_sensitivity sensitivity[DQN_REPORT_SENSITIVITIES];
     struct dqn_report_part part;   /* the whole split, where there are no folds */
@@ -168,8 +175,8 @@ enum dqn_status dqn_trading_report_create_walk(struct dqn_trading_report *out,
 /* Says what data the agent was trained on: 64 hexadecimal digits, or NULL where that is not known.
  * Where the market is another one the verdict warns. */
 void dqn_trading_report_trained_on(struct dqn_trading_report *report, const char *sha256);
-/* Adds what takes as long again: random runs with the agent's own frequencies of actions, and the
- * agent under other costs, latency and fills of touched limits.
+/* Adds what takes as long again: random runs with the agent's own frequencies of actions, the best
+ * path with hindsight, and the agent under other costs, latency and fills of touched limits.
  *   contexts  of the policy: one a fold, or a single one
  *   trials    policies that were tried before this one was chosen, at least 1 */
 enum dqn_status dqn_trading_report_extend(struct dqn_trading_report *report,

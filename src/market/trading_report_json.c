@@ -67,6 +67,14 @@ static void put_random(struct dqn_json *j, const char *key, const struct dqn_ran
     dqn_json_object_end(j);
 }
 
+static void put_hindsight(struct dqn_json *j, const struct dqn_report_hindsight *h) {
+    dqn_json_object(j, "hindsight");
+    dqn_json_real(j, "total_return", h->total_return);
+    dqn_json_real(j, "log_return", h->log_return);
+    dqn_json_real(j, "share_of_agent", h->share);
+    dqn_json_object_end(j);
+}
+
 static void put_cost(struct dqn_json *j, const char *key, const struct dqn_track *t, double money) {
     dqn_json_object(j, key);
     dqn_json_real(j, "money", money);
@@ -297,6 +305,7 @@ static void put_report(const struct dqn_trading_report *r, FILE *out, bool inden
     put_performance(j, "short_hold", &r->short_hold.figures);
     put_random(j, "random", &r->random);
     put_random(j, "random_same_actions", &r->random_same);
+    put_hindsight(j, &r->hindsight);
     put_confidence(j, r);
     put_costs(j, &r->track);
     put_orders(j, &r->orders);
