@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,7 +59,8 @@ bool dqn_walk_find(char *folder, size_t size, const char *path) {
 
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
 
-static const char result_head[] = "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu\n";
+static const char result_head[] =
+    "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu turnover %lf";
 
 static enum dqn_status write_result(const struct dqn_walk_run *run, const char *path) {
     char *text = NULL;
@@ -67,8 +69,8 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
     if (file == NULL) {
         return dqn_fail(DQN_ERR_MEMORY, "%s: no memory for its text: %s", path, strerror(errno));
     }
-    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu\n",
-            run->validation, run->test, run->best_epoch, run->n);
+    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu turnover %.17g\n",
+            run->validation, run->test, run->best_epoch, run->n, run->turnover);
     fprintf(file, "time_ns,exposure,gain,market\n");
     for (size_t i = 0; i < run->n; i++) {
         const struct dqn_walk_step *s = &run->steps[i];
@@ -88,7 +90,11 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
 
 static enum dqn_status read_steps(FILE *file, const char *path, struct dqn_walk_run *run) {
     char line[256];
-    if (fscanf(file, result_head, &run->validation, &run->test, &run->best_epoch, &run->n) != 4 ||
+    /* files of before the turnover was kept have four numbers */
+    run->turnover = 0.0;
+    if (fgets(line, sizeof line, file) == NULL ||
+        sscanf(line, result_head, &run->validation, &run->test, &run->best_epoch, &run->n,
+               &run->turnover) < 4 ||
         run->n > SIZE_MAX / sizeof *run->steps || fgets(line, sizeof line, file) == NULL) {
         return dqn_fail(DQN_ERR_DATA, "%s: not a test result; remove it and resume again", path);
     }
@@ -122,7 +128,7 @@ static enum dqn_status read_result(struct dqn_walk_run *run, const char *path) {
 struct pass {
     const struct dqn_market *market;
     bool linear;
-    double start_equity, sum;
+    double start_equity, sum, turnover;
     struct dqn_walk_step *steps; /* NULL = only the sum */
     size_t n, capacity;
 };
@@ -133,6 +139,7 @@ static void add_step(void *context, const struct trading_step_record *record) {
                             ? (record->equity_after - record->equity_before) / pass->start_equity
                             : record->log_return;
     pass->sum += gain;
+    pass->turnover += record->traded / fabs(record->equity_before);
     if (pass->steps != NULL && pass->n < pass->capacity) {
         pass->steps[pass->n++] =
             (struct dqn_walk_step){.time_ns = pass->market->bars.time_ns[record->result_bar],
@@ -175,6 +182,7 @@ static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *r
     dqn_trainer_best_score(trainer, 0, &run->best_epoch);
     run->validation = validation.sum;
     run->test = test.sum;
+    run->turnover = validation.turnover;
     run->n = test.n;
     run->steps = test.steps;
     test.steps = NULL;

@@ -29,6 +29,7 @@ struct dqn_walk_step {
 struct dqn_walk_run {
     int64_t seed;
     double validation, test; /* sums of gains */
+    double turnover;         /* of validation: value traded over equity, summed over the steps */
     uint64_t best_epoch;     /* that validation chose */
     size_t n;
     struct dqn_walk_step *steps; /* [n] of the test */
@@ -75,7 +76,8 @@ enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, si
                                   int64_t seed);
 
 /* Index of the seed with the median validation result of a fold: of an even number the lower of
- * the middle two; of equal ones the earlier. */
+ * the middle two. Of several with that very result the one that traded least on validation, and of
+ * those the earlier in the order of seeds that makes it the middle one. */
 size_t dqn_walk_median_seed(const struct dqn_walk *walk, size_t fold);
 
 /* The table of folds and the figures of the chained curve. */

@@ -81,6 +81,14 @@ Test(walk_folds, median_seed_by_validation) {
     cr_expect_eq(dqn_walk_median_seed(&walk, 1), 1); /* of equal ones the second of three */
     walk.n_seeds = 2;
     cr_expect_eq(dqn_walk_median_seed(&walk, 0), 1); /* the lower of two */
+    walk.n_seeds = 3;
+    runs[4].turnover = 5.0;
+    runs[3].turnover = 4.0;
+    runs[5].turnover = 4.0;
+    cr_expect_eq(dqn_walk_median_seed(&walk, 1), 0); /* of equal ones who traded least */
+    runs[2].turnover = 9.0;
+    runs[1].turnover = 0.0;
+    cr_expect_eq(dqn_walk_median_seed(&walk, 0), 2); /* others' turnover does not count */
 }
 
 /* ---- explicit parts of a market ---- */
@@ -186,6 +194,7 @@ static void expect_equal(const struct dqn_walk *a, const struct dqn_walk *b) {
     cr_assert_eq(a->n_folds, b->n_folds);
     for (size_t i = 0; i < a->n_folds * a->n_seeds; i++) {
         cr_expect_eq(a->runs[i].validation, b->runs[i].validation, "run %zu", i);
+        cr_expect_eq(a->runs[i].turnover, b->runs[i].turnover, "run %zu", i);
         cr_expect_eq(a->runs[i].test, b->runs[i].test, "run %zu", i);
         cr_assert_eq(a->runs[i].n, b->runs[i].n);
         cr_expect_arr_eq(a->runs[i].steps, b->runs[i].steps,
@@ -241,6 +250,9 @@ Test(walk_forward, finished_runs_are_not_run_again) {
     walk(folder, 0, false, &again);
     cr_expect_eq(again.runs[0].validation, 0.5);
     cr_expect_eq(again.runs[0].best_epoch, 7);
+    cr_expect_eq(again.runs[0].turnover, 0.0); /* of a file that does not have it */
+    cr_expect_eq(again.runs[1].turnover, once.runs[1].turnover);
+    cr_expect_gt(once.runs[0].turnover + once.runs[1].turnover, 0.0);
     cr_expect_eq(again.runs[0].steps[0].time_ns, 123);
     cr_expect_eq(again.runs[0].steps[0].market, 0.125);
     file = fopen(path, "w");
