@@ -303,6 +303,10 @@ static uint32_t zero = 0, one = 1;
 
 Test(report_forms, a_split_has_the_same_figures_in_all) {
     struct scene *s = split_scene(usual, busy, &zero);
+    EXPECT_NAN(s->report.hindsight.total_return);
+    cr_expect_gt(s->report.hindsight.log_return, s->report.buy_hold.figures.log_return);
+    EXPECT_NEAR(s->report.hindsight.share,
+                s->report.agent.log_return / s->report.hindsight.log_return);
     expect_same_figures(s);
     free_scene(s);
 }
@@ -314,6 +318,10 @@ Test(report_forms, a_known_optimum_has_the_same_figures_in_all) {
         "report: {random_runs: 20, bootstrap: 200}\n",
         busy, &zero);
     cr_assert(s->report.has_optimum);
+    EXPECT_NAN(s->report.hindsight.log_return);
+    cr_expect_gt(s->report.hindsight.total_return, 0.0);
+    EXPECT_NEAR(s->report.hindsight.share,
+                s->report.agent.total_return / s->report.hindsight.total_return);
     expect_same_figures(s);
     free_scene(s);
 }

@@ -235,14 +235,17 @@ static void write_random(const struct dqn_trading_report *r, FILE *out) {
 }
 
 static void write_hindsight(const struct dqn_report_hindsight *h, FILE *out) {
-    if (isnan(h->total_return)) {
+    if (isnan(h->share)) {
         return;
     }
     fprintf(out, "<h3>With hindsight</h3>\n<table class=\"list\">");
-    dqn_html_row("total return", "hindsight.total_return", dqn_percent(h->total_return, 2),
-                 "of the best path of actions for who knew the future, all costs paid", out);
-    dqn_html_row("log return", "hindsight.log_return", dqn_number(h->log_return, 4),
-                 "the same, as it adds up over time", out);
+    if (isnan(h->log_return)) {
+        dqn_html_row("total return", "hindsight.total_return", dqn_percent(h->total_return, 2),
+                     "of the best path of actions for who knew the future, all costs paid", out);
+    } else {
+        dqn_html_row("log return", "hindsight.log_return", dqn_number(h->log_return, 4),
+                     "of the best path of actions for who knew the future, all costs paid", out);
+    }
     dqn_html_row("the agent's share", "hindsight.share_of_agent", dqn_percent(h->share, 2),
                  "of that; no policy can plan for it, a few percent are much", out);
     fprintf(out, "</table>\n");

@@ -350,8 +350,8 @@ static enum dqn_status run_hindsight(struct dqn_trading_report *r,
         const double grown = equity / params->initial_equity;
         wealth = adds ? wealth + grown - 1.0 : wealth * grown;
     }
-    h->total_return = wealth - 1.0;
-    h->log_return = wealth > 0.0 ? log(wealth) : NAN;
+    h->total_return = adds ? wealth - 1.0 : NAN;
+    h->log_return = !adds && wealth > 0.0 ? log(wealth) : NAN;
     const double best = adds ? h->total_return : h->log_return;
     const double agent = adds ? r->agent.total_return : r->agent.log_return;
     h->share = best > 0.0 ? agent / best : NAN;

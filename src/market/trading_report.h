@@ -33,10 +33,11 @@ struct dqn_random_runs {
     double *band_low, *band_high; /* [DQN_REPORT_BAND] 5 % and 95 % quantiles of equity */
 };
 
-/* What a path chosen with the future known earns (hindsight.h); NaN where it was not looked for. */
+/* What a path chosen with the future known earns (hindsight.h): its log return, or with fixed
+ * notional, where gains add up, its total return. NaN where it was not looked for. */
 struct dqn_report_hindsight {
-    double total_return, log_return;
-    double share; /* of the agent: log return over this one's; with fixed notional total returns */
+    double total_return, log_return; /* one of them */
+    double share;                    /* the agent's over it */
 };
 
 /* The same agent under other assumptions. */

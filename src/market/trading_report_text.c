@@ -255,9 +255,12 @@ static void print_comparison(const struct dqn_trading_report *r, FILE *out) {
     print_row(out, "short and hold", &r->short_hold.figures);
     print_random(out, "random", &r->random);
     print_random(out, "random times", &r->random_same);
-    if (isfinite(r->hindsight.log_return)) {
-        fprintf(out, "  %-15s log return %.4f, which the agent made %.2f%% of\n", "with hindsight",
-                r->hindsight.log_return, 100.0 * r->hindsight.share);
+    if (isfinite(r->hindsight.share)) {
+        const bool adds = isnan(r->hindsight.log_return);
+        fprintf(out, "  %-15s %s %.4f, which the agent made %.2f%% of\n", "with hindsight",
+                adds ? "total return" : "log return",
+                adds ? r->hindsight.total_return : r->hindsight.log_return,
+                100.0 * r->hindsight.share);
     }
 }
 
