@@ -72,8 +72,8 @@ static void write_tiles(const struct dqn_trading_report *r, FILE *out) {
              dqn_percent(r->buy_hold.figures.total_return, 2).s);
     tile("Total return", "agent.total_return", dqn_percent(a->total_return, 2),
          sign_css(a->total_return), more, out);
-    tile("A year", "agent.cagr", dqn_percent(a->cagr, 2), sign_css(a->cagr), "compound rate (CAGR)",
-         out);
+    tile("A year", "agent.cagr", dqn_percent(a->cagr, 2), sign_css(a->cagr),
+         isnan(a->cagr) ? "not given for less than a quarter" : "compound rate (CAGR)", out);
     snprintf(more, sizeof more, "95 %% interval %s to %s", dqn_number(r->interval.sharpe_low, 2).s,
              dqn_number(r->interval.sharpe_high, 2).s);
     tile("Sharpe ratio", "agent.sharpe", dqn_number(a->sharpe, 2), sign_css(a->sharpe), more, out);
