@@ -15,6 +15,8 @@
 #include "report_folder.h"
 #include "run_folder.h"
 #include "versions.h"
+#include "walk_eval.h"
+#include "walk_forward.h"
 
 static const struct dqn_cli_option options[] = {
     {"--split", "train|validation|test", "trading: which part of the data; default test"},
@@ -33,9 +35,11 @@ static const struct dqn_cli_option options[] = {
 static const struct dqn_cli_spec spec = {
     .program = "dqn-eval",
     .usage = "CHECKPOINT|FOLDER [options]",
-    .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5.\n"
-             "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
-             "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
+    .about =
+        "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5; of a\n"
+        "walk-forward's folder, those of all folds, chained to one out-of-sample account.\n"
+        "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
+        "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};
@@ -151,25 +155,37 @@ static enum dqn_status parse_number(const char *option, const char *text, double
     return DQN_OK;
 }
 
-static enum dqn_status write_report(struct dqn_trading_report *report, const struct subject *s,
-                                    const struct dqn_cli *cli, struct dqn_greedy_policy *policy) {
+static enum dqn_status parse_trials(const struct dqn_cli *cli, double *out) {
+    return parse_number("--trials", dqn_cli_value(cli, "--trials"), 1.0, 1.0, 1e9, out);
+}
+
+/* The files, where they were asked for, and the report on the standard output. */
+static enum dqn_status write_report(const struct dqn_trading_report *report,
+                                    const struct dqn_cli *cli) {
     const char *folder = dqn_cli_value(cli, "--report");
-    double trials = 1.0;
-    DQN_TRY(parse_number("--trials", dqn_cli_value(cli, "--trials"), 1.0, 1.0, 1e9, &trials));
-    snprintf(report->subject, sizeof report->subject, "%s", s->file);
-    if (folder == NULL) {
-        return DQN_OK;
+    if (folder != NULL) {
+        DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
+        dqn_info("report: %s/report.html", folder);
     }
-    DQN_TRY(
-        dqn_trading_report_extend(report, &s->config, dqn_greedy_policy_action, policy, trials));
-    DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
-    dqn_info("report: %s/report.html", folder);
+    (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(report,
+                                                                                      stdout);
+    return DQN_OK;
+}
+
+/* Says what data the agent was trained on. */
+static enum dqn_status compare_data(struct dqn_trading_report *report, const struct subject *s) {
+    char *digest = NULL;
+    DQN_TRY(dqn_checkpoint_text(s->checkpoint, "market_sha256", &digest));
+    dqn_trading_report_trained_on(report, digest);
+    free(digest);
     return DQN_OK;
 }
 
 static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli *cli) {
     struct frozen frozen;
     enum dqn_split split;
+    double trials = 1.0;
+    DQN_TRY(parse_trials(cli, &trials));
     DQN_TRY(parse_split(dqn_cli_value(cli, "--split"), &split));
     DQN_TRY(load_frozen(s, &frozen));
     struct dqn_market *market = NULL;
@@ -180,9 +196,14 @@ static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli 
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
     DQN_TRY_GOTO(dqn_trading_report_create(&report, &s->config, market, split,
                                            dqn_greedy_policy_action, policy));
-    DQN_TRY_GOTO(write_report(&report, s, cli, policy));
-    (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(&report,
-                                                                                      stdout);
+    snprintf(report.subject, sizeof report.subject, "%s", s->file);
+    DQN_TRY_GOTO(compare_data(&report, s));
+    if (dqn_cli_has(cli, "--report")) {
+        void *const contexts[] = {policy};
+        DQN_TRY_GOTO(dqn_trading_report_extend(&report, &s->config, dqn_greedy_policy_action,
+                                               contexts, trials));
+    }
+    DQN_TRY_GOTO(write_report(&report, cli));
 done:
     dqn_trading_report_destroy(&report);
     dqn_greedy_policy_destroy(policy);
@@ -287,9 +308,58 @@ static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli 
     return evaluate_episodes(s, cli);
 }
 
+/* ---- walk-forward
+ * --------------------------------------------------------------------------------------- */
+
+static enum dqn_status report_walk(const struct dqn_config *config, const char *folder,
+                                   const struct dqn_cli *cli) {
+    struct dqn_walk_eval *eval = NULL;
+    double trials = 1.0;
+    DQN_TRY(parse_trials(cli, &trials));
+    DQN_TRY(dqn_walk_eval_create(&eval, config, folder));
+    enum dqn_status status = DQN_OK;
+    if (dqn_cli_has(cli, "--report")) {
+        status = dqn_walk_eval_extend(eval, trials);
+    }
+    if (status == DQN_OK) {
+        status = write_report(dqn_walk_eval_report(eval), cli);
+    }
+    dqn_walk_eval_destroy(eval);
+    return status;
+}
+
+/* The networks of all folds, each over its own test. */
+static enum dqn_status evaluate_walk(const char *folder, const struct dqn_cli *cli) {
+    static const char *const of_runs[] = {"--split", "--latest", "--episodes"};
+    char file[DQN_TEXT_MAX + 16];
+    const char *overrides[DQN_CLI_MAX];
+    const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
+    struct dqn_config *config = NULL;
+    for (size_t i = 0; i < DQN_COUNT_OF(of_runs); i++) {
+        if (dqn_cli_has(cli, of_runs[i])) {
+            return dqn_fail(DQN_ERR_CONFIG,
+                            "%s: %s is a walk-forward, which is evaluated on the tests of its "
+                            "folds; %s goes with one of its runs, such as %s/fold-01-seed-1",
+                            of_runs[i], folder, of_runs[i], folder);
+        }
+    }
+    snprintf(file, sizeof file, "%s/config.yaml", folder);
+    DQN_TRY(dqn_alloc((void **)&config, 1, sizeof *config, "a configuration"));
+    enum dqn_status status = dqn_config_load(config, file, n, overrides);
+    if (status == DQN_OK) {
+        status = report_walk(config, folder, cli);
+    }
+    free(config);
+    return status;
+}
+
 static enum dqn_status evaluate(const struct dqn_cli *cli) {
     if (cli->n_arguments == 0) {
         return dqn_fail(DQN_ERR_CONFIG, "no checkpoint was given; usage: dqn-eval %s", spec.usage);
+    }
+    char folder[DQN_TEXT_MAX];
+    if (dqn_walk_find(folder, sizeof folder, cli->argument[0])) {
+        return evaluate_walk(folder, cli);
     }
     struct subject *s = NULL;
     DQN_TRY(dqn_alloc((void **)&s, 1, sizeof *s, "the evaluation"));

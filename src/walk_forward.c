@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,13 @@ static enum dqn_status run_path(char *out, size_t size, const char *folder, size
     return join(out, size, folder, name);
 }
 
+enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, size_t fold,
+                                  int64_t seed) {
+    char run[DQN_TEXT_MAX];
+    DQN_TRY(run_path(run, sizeof run, folder, fold, seed));
+    return join(out, size, run, "best.h5");
+}
+
 static bool is_file(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
@@ -51,7 +59,8 @@ bool dqn_walk_find(char *folder, size_t size, const char *path) {
 
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
 
-static const char result_head[] = "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu\n";
+static const char result_head[] =
+    "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu turnover %lf";
 
 static enum dqn_status write_result(const struct dqn_walk_run *run, const char *path) {
     char *text = NULL;
@@ -60,8 +69,8 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
     if (file == NULL) {
         return dqn_fail(DQN_ERR_MEMORY, "%s: no memory for its text: %s", path, strerror(errno));
     }
-    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu\n",
-            run->validation, run->test, run->best_epoch, run->n);
+    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu turnover %.17g\n",
+            run->validation, run->test, run->best_epoch, run->n, run->turnover);
     fprintf(file, "time_ns,exposure,gain,market\n");
     for (size_t i = 0; i < run->n; i++) {
         const struct dqn_walk_step *s = &run->steps[i];
@@ -81,7 +90,11 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
 
 static enum dqn_status read_steps(FILE *file, const char *path, struct dqn_walk_run *run) {
     char line[256];
-    if (fscanf(file, result_head, &run->validation, &run->test, &run->best_epoch, &run->n) != 4 ||
+    /* files of before the turnover was kept have four numbers */
+    run->turnover = 0.0;
+    if (fgets(line, sizeof line, file) == NULL ||
+        sscanf(line, result_head, &run->validation, &run->test, &run->best_epoch, &run->n,
+               &run->turnover) < 4 ||
         run->n > SIZE_MAX / sizeof *run->steps || fgets(line, sizeof line, file) == NULL) {
         return dqn_fail(DQN_ERR_DATA, "%s: not a test result; remove it and resume again", path);
     }
@@ -115,7 +128,7 @@ static enum dqn_status read_result(struct dqn_walk_run *run, const char *path) {
 struct pass {
     const struct dqn_market *market;
     bool linear;
-    double start_equity, sum;
+    double start_equity, sum, turnover;
     struct dqn_walk_step *steps; /* NULL = only the sum */
     size_t n, capacity;
 };
@@ -126,6 +139,7 @@ static void add_step(void *context, const struct trading_step_record *record) {
                             ? (record->equity_after - record->equity_before) / pass->start_equity
                             : record->log_return;
     pass->sum += gain;
+    pass->turnover += record->traded / fabs(record->equity_before);
     if (pass->steps != NULL && pass->n < pass->capacity) {
         pass->steps[pass->n++] =
             (struct dqn_walk_step){.time_ns = pass->market->bars.time_ns[record->result_bar],
@@ -168,6 +182,7 @@ static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *r
     dqn_trainer_best_score(trainer, 0, &run->best_epoch);
     run->validation = validation.sum;
     run->test = test.sum;
+    run->turnover = validation.turnover;
     run->n = test.n;
     run->steps = test.steps;
     test.steps = NULL;
@@ -180,9 +195,8 @@ done:
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-/* The configuration of one run: an ordinary one with the fold's bars. */
-static void run_config(struct dqn_config *out, const struct dqn_config *config,
-                       const struct dqn_fold *fold, int64_t seed) {
+void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
+                         const struct dqn_fold *fold, int64_t seed) {
     *out = *config;
     memset(&out->walk_forward, 0, sizeof out->walk_forward);
     out->walk_forward.seeds = 1;
@@ -223,9 +237,7 @@ static enum dqn_status find_place(struct run_place *place, const struct dqn_walk
         return dqn_run_folder_resolve(place->resume, sizeof place->resume, place->folder);
     }
     if (o->config->walk_forward.warm_start && fold > 0) {
-        char before[DQN_TEXT_MAX];
-        DQN_TRY(run_path(before, sizeof before, o->folder, fold - 1, seed));
-        return join(place->init, sizeof place->init, before, "best.h5");
+        return dqn_walk_run_best(place->init, sizeof place->init, o->folder, fold - 1, seed);
     }
     return DQN_OK;
 }
@@ -285,7 +297,7 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
         return read_result(run, place->result);
     }
     struct dqn_run_folder folder;
-    run_config(config, o->config, fold, run->seed);
+    dqn_walk_run_config(config, o->config, fold, run->seed);
     DQN_TRY(open_run_folder(&folder, place->folder, config));
     if (!o->quiet) {
         dqn_info("fold %zu, seed %lld: training bars %zu-%zu, validation %zu-%zu, test %zu-%zu",
@@ -314,6 +326,7 @@ static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *wa
     DQN_TRY(dqn_bars_load(&bars, config, true));
     const double span_s = 1e-9 * (double)(bars.time_ns[bars.n - 1] - bars.time_ns[0]);
     walk->n_bars = bars.n;
+    walk->linear = config->reward.kind == DQN_REWARD_LINEAR;
     walk->bars_per_year = config->report.bars_per_year > 0.0
                               ? config->report.bars_per_year
                               : (double)(bars.n - 1) / (span_s / year_s);
@@ -366,11 +379,40 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
     }
     if (status == DQN_OK && !*stopped && !options->quiet) {
         status = dqn_walk_print(&walk, stdout);
+        printf("the page of it: dqn-eval %s --report DIR\n", options->folder);
     }
     if (status == DQN_OK && out != NULL) {
         *out = walk;
     } else {
         dqn_walk_free(&walk);
+    }
+    return status;
+}
+
+static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
+    const size_t n = walk->n_folds * walk->n_seeds;
+    for (; walk->done < n; walk->done++) {
+        struct dqn_walk_run *run = &walk->runs[walk->done];
+        char place[DQN_TEXT_MAX], result[DQN_TEXT_MAX];
+        DQN_TRY(run_path(place, sizeof place, folder, walk->done / walk->n_seeds, run->seed));
+        DQN_TRY(join(result, sizeof result, place, "test.csv"));
+        if (!is_file(result)) {
+            return dqn_fail(DQN_ERR_STATE,
+                            "%s: this walk-forward is not finished: %zu of %zu runs have no "
+                            "test.csv yet; go on with: dqn-train --resume %s",
+                            folder, n - walk->done, n, folder);
+        }
+        DQN_TRY(read_result(run, result));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
+                              struct dqn_walk *out) {
+    enum dqn_status status = plan(config, out);
+    status = status == DQN_OK ? load_results(out, folder) : status;
+    if (status != DQN_OK) {
+        dqn_walk_free(out);
     }
     return status;
 }

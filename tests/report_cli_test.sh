@@ -50,6 +50,41 @@ if command -v python3 >/dev/null; then
   expect 0 python3 "$scripts/check_report.py" again
 fi
 
+# Other data than the agent was trained on: a warning, and in report.json.
+grep -q '"data_changed": false' deep/er/report/report.json || fail "the data are not compared"
+expect 0 "$bin/dqn-eval" $run --set synthetic.seed=9 --report other
+grep -q "^Warning: These are not the data" out.txt || fail "no warning of other data"
+grep -q '"data_changed": true' other/report.json || fail "report.json does not say so"
+
+# A walk-forward: no report before its end, then one over all folds.
+cat >walk.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 64}
+synthetic: {bars: 2600}
+walk_forward: {train: 900, validation: 300, test: 400, seeds: 3}
+net: {hidden: [8]}
+replay: {capacity: 500}
+learner: {batch: 8, lr: 1e-2}
+train: {env_steps: 800, epoch_steps: 400, learning_starts: 100}
+eval: {episodes: 2}
+report: {random_runs: 10, bootstrap: 100}
+YAML
+expect 0 "$bin/dqn-train" walk.yaml --name walk --set output=runs --set threads=1 --device cpu
+grep -q "dqn-eval .*runs/walk-1 --report DIR" out.txt || fail "the way to the report is not told: $(tail -2 out.txt)"
+expect 0 "$bin/dqn-eval" runs/walk-1 --report walked --steps
+grep -q "3 folds out of sample" out.txt || fail "no folds on the terminal"
+grep -q "Fold by fold" walked/report.html || fail "no folds on the page"
+head -1 walked/equity.csv | grep -q ",fold$" || fail "no folds in equity.csv"
+if command -v python3 >/dev/null; then
+  expect 0 python3 "$scripts/check_report.py" walked
+  grep -q "fold 3: as tested then" out.txt || fail "the folds are not checked"
+fi
+expect 2 "$bin/dqn-eval" runs/walk-1 --split validation
+grep -q "fold-01-seed-1" err.txt || fail "no way out is told: $(cat err.txt)"
+expect 0 "$bin/dqn-eval" runs/walk-1/fold-01-seed-1
+mv runs/walk-1/fold-03-seed-3/test.csv hidden.csv
+expect 1 "$bin/dqn-eval" runs/walk-1
+grep -q "dqn-train --resume runs/walk-1" err.txt || fail "no way on is told: $(cat err.txt)"
+
 # The newest bar: the market up to the first decision of the test split, as a file.
 expect 0 "$bin/dqn-data" synth realistic market.csv --config trading.yaml --quiet
 IFS=, read -r decided _ action _ < <(sed -n 2p deep/er/report/steps.csv)

@@ -211,6 +211,25 @@ Test(report_figures, ruin) {
     dqn_track_destroy(&track);
 }
 
+/* A step that loses half of what is left, of an account that had 100: books that miss a tenth of the
+ * loss are seen down to a trillionth of the start, and no alarm is given for roundings of dust. */
+Test(report_figures, books_of_dust) {
+    static const double left[] = {1.0, 1e-9, 5e-324};
+    static const double expected[] = {0.05, 0.05, 0.0};
+    for (size_t i = 0; i < DQN_COUNT_OF(left); i++) {
+        struct dqn_track track;
+        cr_assert_eq(dqn_track_create(&track, 2), DQN_OK);
+        const struct trading_step_record whole = {.equity_before = 100.0, .equity_after = 100.0};
+        const struct trading_step_record dust = {.equity_before = left[i],
+                                                 .equity_after = 0.5 * left[i],
+                                                 .price_pnl = -0.45 * left[i]};
+        dqn_track_add(&track, &whole);
+        dqn_track_add(&track, &dust);
+        EXPECT_NEAR(track.ledger_residual, expected[i]);
+        dqn_track_destroy(&track);
+    }
+}
+
 Test(report_figures, an_empty_pass) {
     struct dqn_track track;
     cr_assert_eq(dqn_track_create(&track, 1), DQN_OK);

@@ -23,7 +23,8 @@ struct dqn_track {
     uint64_t *bar;          /* [n] result bar */
     double fees, spread, slippage, impact, financing, price_pnl, traded; /* sums, money */
     double forgiven;
-    double ledger_residual; /* worst |dE - its parts| / equity of a step */
+    double ledger_residual; /* worst |dE - its parts| / equity of a step (at least 1e-12 of the start's)
+                             */
     double reward_sum;      /* of the environment's rewards */
     double log_return_sum;  /* of the steps' log returns, floored as the reward is */
     uint64_t actions[DQN_EXPOSURES][DQN_ORDER_CELLS];
