@@ -36,6 +36,15 @@ const char *dqn_status_name(enum dqn_status status) {
     return status_table[status].name;
 }
 
+/* Names of files and values come from anywhere: no control character of theirs reaches a terminal.
+ * Line ends are our own. */
+static void hide_controls(char *text) {
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        *text = (c < 0x20 && c != '\n') || c == 0x7f ? '?' : *text;
+    }
+}
+
 enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
     /* The arguments may point into the current text. */
     char text[ERROR_TEXT_SIZE];
@@ -43,6 +52,7 @@ enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    hide_controls(text);
     memcpy(error_text, text, sizeof text);
     return status;
 }
@@ -64,6 +74,7 @@ enum dqn_status dqn_fail_prefix(enum dqn_status status, const char *format, ...)
     va_end(args);
     append(text, ": ");
     append(text, error_text);
+    hide_controls(text);
     memcpy(error_text, text, sizeof text);
     return status;
 }
@@ -86,6 +97,7 @@ void dqn_log_set_quiet(bool quiet) {
 static void write_line(const char *prefix, const char *format, va_list args) {
     char line[ERROR_TEXT_SIZE];
     vsnprintf(line, sizeof line, format, args);
+    hide_controls(line);
     fprintf(stderr, "%s%s\n", prefix, line);
 }
 
@@ -126,6 +138,41 @@ enum dqn_status dqn_alloc(void **out, size_t count, size_t size, const char *wha
                         dqn_format_bytes(text, sizeof text, bytes));
     }
     return DQN_OK;
+}
+
+/* Bytes of the UTF-8 character at `text` (RFC 3629, table 3-7 of Unicode), and its code; 0 where it
+ * is none. */
+static size_t take_character(const unsigned char *text, uint32_t *code) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char first = text[0];
+    const size_t n = first < 0x80   ? 1
+                     : first < 0xc0 ? 0
+                     : first < 0xe0 ? 2
+                     : first < 0xf0 ? 3
+                     : first < 0xf8 ? 4
+                                    : 0;
+    *code = n < 2 ? first : first & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((text[i] & 0xc0) != 0x80) { /* also at the end of the text */
+            return 0;
+        }
+        *code = *code << 6 | (text[i] & 0x3fu);
+    }
+    const bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return n == 0 || *code < least[n] || *code > 0x10ffff || surrogate ? 0 : n;
+}
+
+bool dqn_text_is_plain(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at != '\0') {
+        uint32_t code = 0;
+        const size_t n = take_character(at, &code);
+        if (n == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+            return false;
+        }
+        at += n;
+    }
+    return true;
 }
 
 double dqn_clock_s(void) {

@@ -25,7 +25,7 @@ struct dqn_run_folder {
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
                                       const char *name, const struct dqn_file_ops *ops);
 /* Opens an existing run folder to go on in it: lock, left-over temporaries removed, probe.
- * DQN_ERR_STATE when another process trains in it. */
+ * DQN_ERR_BUSY when another process trains in it. */
 enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path,
                                     const struct dqn_file_ops *ops);
 /* Gives the lock back. */

@@ -82,6 +82,13 @@ expect 2 "$train" short.yaml --set learner.lr=-1
 expect 2 "$train" short.yaml --reusme x
 says err '--resume'
 expect 2 "$train" short.yaml other.yaml
+expect 2 "$train" short.yaml --name $'a\nb'
+says err 'control character'
+expect 2 "$train" short.yaml --print-config --name $'\x1b[2J'
+expect 2 "$train" short.yaml --name $'\xff'
+cp short.yaml $'odd\a.yaml'
+expect 2 "$train" $'odd\a.yaml'
+says err 'name = "odd?"'
 expect 2 "$train" short.yaml --name a/b
 expect 3 "$train" --set env.name=trading --set data.file=none.csv --set device=cpu printed.yaml
 says err 'none.csv'
@@ -141,6 +148,11 @@ loses "$bin/dqn-eval" checkpoints/short-1 --episodes 5 --json
 loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
 loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" --help
+mkdir own
+echo mine >own/latest
+expect 0 "$train" short.yaml --set output=own
+says err 'own/latest does not point at this run: it is no link'
+[ "$(cat own/latest)" = mine ] || fail 'a file named latest was replaced'
 expect 2 "$train" --resume checkpoints/short-1 --init-from checkpoints/short-2/best.h5
 says err '--init-from'
 
@@ -245,8 +257,8 @@ for ((i = 0; i < 500; i++)); do
   [ -e checkpoints/busy-1/epoch-000001.h5 ] && break
   sleep 0.02
 done
-expect 1 "$train" --resume checkpoints/busy-1
-says err 'checkpoints/busy-1'
+expect 5 "$train" --resume checkpoints/busy-1
+says err "checkpoints/busy-1: another run trains in this folder (process $busy)"
 kill -TERM "$busy"
 wait "$busy"
 [ $? -eq 143 ] || fail 'the first process did not go on'
