@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 enum { WORD_MAX = 128 };
@@ -142,6 +143,10 @@ void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out) {
         fprintf(out, "%s%s", i == 0 ? "" : " ", spec->options[i].name);
     }
     fprintf(out, "' %s\n", spec->program);
+}
+
+void dqn_cli_ignore_size_signal(void) {
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 enum dqn_status dqn_cli_finish_output(void) {

@@ -51,6 +51,10 @@ void dqn_cli_help(const struct dqn_cli_spec *spec, FILE *out);
 /* A bash completion script. */
 void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out);
 
+/* For the start of a program: a write beyond the limit on file sizes (ulimit -f) fails with EFBIG,
+ * and the program says so, instead of ending it by SIGXFSZ. */
+void dqn_cli_ignore_size_signal(void);
+
 /* Hands on what was printed to the standard output and sees that all of it arrived; a program calls
  * it at the end of its work. DQN_ERR_DISK where any of it was lost (a full disk, a closed pipe). */
 enum dqn_status dqn_cli_finish_output(void);

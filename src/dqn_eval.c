@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agents.h"
 #include "checkpoint.h"
@@ -15,6 +14,7 @@
 #include "report_folder.h"
 #include "run_folder.h"
 #include "versions.h"
+#include "walk_forward.h"
 
 static const struct dqn_cli_option options[] = {
     {"--split", "train|validation|test", "trading: which part of the data; default test"},
@@ -33,9 +33,11 @@ static const struct dqn_cli_option options[] = {
 static const struct dqn_cli_spec spec = {
     .program = "dqn-eval",
     .usage = "CHECKPOINT|FOLDER [options]",
-    .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5.\n"
-             "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
-             "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
+    .about =
+        "Evaluates the greedy policy of a checkpoint; of the folder of a run, or of runs\n"
+        "(the newest run), that of best.h5; of the newest checkpoint where there is none yet.\n"
+        "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
+        "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};
@@ -69,16 +71,14 @@ static void close_subject(struct subject *s) {
     dqn_checkpoint_close(s->checkpoint);
 }
 
-/* FOLDER -> FOLDER/best.h5, or the newest checkpoint where no evaluation was made yet. */
 static enum dqn_status find_file(const char *path, char *out, size_t size) {
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        const int n = snprintf(out, size, "%s/best.h5", path);
-        if (n > 0 && (size_t)n < size && stat(out, &info) == 0) {
-            return DQN_OK;
-        }
+    if (dqn_walk_find(out, size, path)) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "%s: is the folder of a walk-forward; give one of its runs, such as "
+                        "%s/fold-01-seed-1",
+                        out, out);
     }
-    return dqn_run_folder_resolve(out, size, path);
+    return dqn_run_folder_best(out, size, path);
 }
 
 static enum dqn_status open_subject(struct subject *s, const char *path,
@@ -319,6 +319,7 @@ static enum dqn_status start(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_ignore_size_signal();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {

@@ -389,6 +389,12 @@ static bool print_and_stop(const struct dqn_cli *cli) {
     return true;
 }
 
+static enum dqn_status verify(const char *path) {
+    char folder[DQN_TEXT_MAX];
+    return dqn_walk_find(folder, sizeof folder, path) ? dqn_walk_verify(folder, stdout)
+                                                      : dqn_run_folder_verify(path, stdout);
+}
+
 static enum dqn_status start(int argc, char **argv, bool *stopped) {
     struct dqn_cli *cli = NULL;
     struct dqn_config *config = NULL;
@@ -402,7 +408,7 @@ static enum dqn_status start(int argc, char **argv, bool *stopped) {
     }
     DQN_TRY_GOTO(dqn_versions_check());
     if (dqn_cli_has(cli, "--verify")) {
-        status = dqn_run_folder_verify(dqn_cli_value(cli, "--verify"), stdout);
+        status = verify(dqn_cli_value(cli, "--verify"));
     } else {
         status = run(cli, config, stopped);
     }
@@ -413,6 +419,7 @@ done:
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_ignore_size_signal();
     bool stopped = false;
     enum dqn_status status = start(argc, argv, &stopped);
     if (status == DQN_OK) {

@@ -70,14 +70,19 @@ enum dqn_status dqn_run_folder_prune(const char *folder, const char *newest, int
 enum dqn_status dqn_run_folder_supersede(const char *folder, const char *file,
                                          const struct dqn_file_ops *ops);
 
-/* Which checkpoint --resume means: a file itself; the newest of a run folder; the newest of the
- * run that an output folder's `latest` points at. A newest one that is damaged is
- * DQN_ERR_CHECKPOINT, and the text names the newest good one to ask for instead. */
+/* Which checkpoint --resume means: a file itself; the newest of a run folder (best.h5 where no
+ * other is left); the newest of the run that an output folder's `latest` points at. A newest one
+ * that is damaged is DQN_ERR_CHECKPOINT, and the text names the newest good one to ask for instead.
+ */
 enum dqn_status dqn_run_folder_resolve(char *out, size_t size, const char *path);
 
+/* Which checkpoint dqn-eval means: a file itself; best.h5 of a run folder, or of the run that an
+ * output folder's `latest` points at; where no evaluation was made yet, what --resume means. */
+enum dqn_status dqn_run_folder_best(char *out, size_t size, const char *path);
+
 /* --verify: a line for each checkpoint of a file, run folder or output folder on `report`.
- * DQN_ERR_CHECKPOINT when the newest is damaged (damaged older ones are reported only) or there is
- * none. */
+ * DQN_ERR_CHECKPOINT when the newest or best.h5 is damaged (other damaged ones are reported only)
+ * or there is none. */
 enum dqn_status dqn_run_folder_verify(const char *path, FILE *report);
 
 #endif

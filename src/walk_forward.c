@@ -36,17 +36,90 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static bool has_checkpoint(const char *folder) {
+    bool found = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
+         entry = readdir(dir)) {
+        uint64_t epochs;
+        bool partial;
+        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+/* It has results, or its config.yaml, the first file of a run, says so. */
+static bool is_walk(const char *folder) {
+    char file[DQN_TEXT_MAX];
+    struct dqn_config *config = NULL;
+    if (join(file, sizeof file, folder, "walk-forward.json") == DQN_OK && is_file(file)) {
+        return true;
+    }
+    if (join(file, sizeof file, folder, "config.yaml") != DQN_OK || !is_file(file) ||
+        dqn_alloc((void **)&config, 1, sizeof *config, "a configuration") != DQN_OK) {
+        return false;
+    }
+    const bool is =
+        dqn_config_load(config, file, 0, NULL) == DQN_OK && config->walk_forward.train > 0;
+    free(config);
+    return is;
+}
+
 bool dqn_walk_find(char *folder, size_t size, const char *path) {
     static const char *const places[] = {"", "/latest"};
     for (size_t i = 0; i < DQN_COUNT_OF(places); i++) {
-        char file[DQN_TEXT_MAX];
-        const int a = snprintf(folder, size, "%s%s", path, places[i]);
-        const int b = snprintf(file, sizeof file, "%s%s/walk-forward.json", path, places[i]);
-        if (a >= 0 && (size_t)a < size && b >= 0 && (size_t)b < sizeof file && is_file(file)) {
+        const int n = snprintf(folder, size, "%s%s", path, places[i]);
+        if (n >= 0 && (size_t)n < size && is_walk(folder)) {
             return true;
         }
     }
     return false;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int is_fold(const struct dirent *entry) {
+    size_t fold;
+    int64_t seed;
+    int end = 0;
+    return sscanf(entry->d_name, "fold-%zu-seed-%" SCNd64 "%n", &fold, &seed, &end) == 2 &&
+           entry->d_name[end] == '\0';
+}
+
+/* Checks one run's folder. One that was killed before its first checkpoint has nothing to damage.
+ */
+static enum dqn_status verify_run(const char *folder, FILE *report) {
+    char best[DQN_TEXT_MAX];
+    DQN_TRY(join(best, sizeof best, folder, "best.h5"));
+    if (!has_checkpoint(folder) && !is_file(best)) {
+        fprintf(report, "nothing  %s: no checkpoint yet\n", folder);
+        return DQN_OK;
+    }
+    return dqn_run_folder_verify(folder, report);
+}
+
+enum dqn_status dqn_walk_verify(const char *folder, FILE *report) {
+    struct dirent **runs = NULL;
+    char path[DQN_TEXT_MAX], first[2048];
+    const int n = scandir(folder, &runs, is_fold, alphasort);
+    enum dqn_status status = DQN_OK;
+    if (n < 0) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be listed: %s", folder, strerror(errno));
+    }
+    for (int i = 0; i < n; i++) {
+        enum dqn_status now = join(path, sizeof path, folder, runs[i]->d_name);
+        now = now == DQN_OK ? verify_run(path, report) : now;
+        if (now != DQN_OK && status == DQN_OK) {
+            status = now;
+            snprintf(first, sizeof first, "%s", dqn_error_text());
+        }
+        free(runs[i]);
+    }
+    free(runs);
+    return status == DQN_OK ? DQN_OK : dqn_fail(status, "%s", first);
 }
 
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
@@ -192,21 +265,6 @@ static void run_config(struct dqn_config *out, const struct dqn_config *config,
         out->data.split_bars.v[2 * i] = (int64_t)fold->first[i];
         out->data.split_bars.v[2 * i + 1] = (int64_t)fold->last[i];
     }
-}
-
-static bool has_checkpoint(const char *folder) {
-    bool found = false;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
-         entry = readdir(dir)) {
-        uint64_t epochs;
-        bool partial;
-        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return found;
 }
 
 /* Where a run stands and what it starts from. */

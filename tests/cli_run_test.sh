@@ -115,6 +115,14 @@ expect 7 "$train" --resume empty
 expect 7 "$train" --verify empty
 says err 'no checkpoint'
 expect 5 "$train" --verify nowhere
+# The markets are those of the configuration's table, all of them.
+expect 0 "$train" --help
+markets=$(awk '$1 == "synthetic.market" { gsub(/\|/, ", ", $3); print $3 }' out)
+[[ $markets == realistic,*micro ]] || fail "dqn-train --help has the markets '$markets'"
+expect 2 "$bin/dqn-data" synth foo out.csv
+says err "the markets are $markets"
+expect 0 "$bin/dqn-data" --help
+says out "$markets"
 expect 2 "$bin/dqn-bench" nonsense
 expect 2 "$bin/dqn-eval"
 
@@ -132,6 +140,14 @@ same_checkpoint checkpoints/short-1/epoch-000004.h5 checkpoints/again-1/epoch-00
 expect 0 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --name warm --quiet
 [ "$(cat out err | wc -c)" -eq 0 ] || fail '--quiet prints'
 expect 0 "$bin/dqn-eval" checkpoints/short-1 --episodes 5
+# One rule for a run's folder and for the folder of runs: best.h5.
+[ checkpoints/short-2/best.h5 -ef checkpoints/short-2/epoch-000004.h5 ] &&
+  fail 'the best of this run is its newest checkpoint, so that nothing is tested'
+for folder in checkpoints/short-2 again-checkpoints; do
+  [ -d "$folder" ] || { mkdir "$folder" && ln -s ../checkpoints/short-2 "$folder/latest"; }
+  expect 0 "$bin/dqn-eval" "$folder" --episodes 5
+  says out 'checkpoints/short-2/best.h5: cartpole'
+done
 expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
 says out '{'
 expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
@@ -167,6 +183,15 @@ printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/n
 expect 0 "$train" --verify damaged
 says out 'damaged'
 cp checkpoints/short-1/epoch-000003.h5 damaged/
+cp damaged/best.h5 good.h5
+printf 'x' | dd of=damaged/best.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null
+expect 7 "$train" --verify damaged
+says err 'damaged/best.h5'
+cp good.h5 damaged/best.h5
+mkdir best-alone
+cp good.h5 best-alone/best.h5
+expect 0 "$train" --verify best-alone
+expect 0 "$bin/dqn-eval" best-alone --episodes 5
 truncate -s 30000 damaged/epoch-000004.h5
 expect 7 "$train" --verify damaged
 says err 'epoch-000003.h5'
@@ -175,6 +200,24 @@ says err 'epoch-000003.h5: name it'
 expect 7 "$bin/dqn-eval" damaged/epoch-000004.h5
 expect 0 "$train" --resume damaged/epoch-000003.h5
 same_checkpoint damaged/epoch-000004.h5 checkpoints/short-1/epoch-000004.h5
+
+# ---- files cut off by ulimit -f: an error text, and what was saved before stays ----
+# limited CODE COMMAND...: files may have 100 kB, a checkpoint has more.
+limited() {
+  expect "$1" bash -c 'ulimit -f 100; exec "$@"' limited "${@:2}"
+}
+limited 5 "$train" short.yaml --name limited
+says err 'limited-1/epoch-000001.h5: writing failed: File too large'
+[ -z "$(find checkpoints/limited-1 -name '.tmp*' -o -name '*.h5')" ] || fail 'half a checkpoint is left'
+cp -r checkpoints/short-1 cut
+limited 5 "$train" --resume cut/epoch-000003.h5
+says err 'cut/epoch-000004.h5: writing failed: File too large'
+expect 0 "$train" --verify cut
+limited 5 "$bin/dqn-data" synth ou big.csv
+says err 'big.csv'
+limited 5 "$bin/dqn-data" synth ou big.h5
+says err 'big.h5'
+[ -z "$(find . -maxdepth 1 -name '*big*')" ] || fail 'half a file is left'
 
 # ---- resume with a configuration ----
 expect 0 "$train" short.yaml --resume checkpoints/short-2/epoch-000003.h5 --set learner.lr=2e-3
@@ -262,6 +305,40 @@ says err "checkpoints/busy-1: another run trains in this folder (process $busy)"
 kill -TERM "$busy"
 wait "$busy"
 [ $? -eq 143 ] || fail 'the first process did not go on'
+
+# ---- walk-forward ----
+cat >walk.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 128}
+synthetic: {bars: 3600}
+net: {hidden: [8]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+device: cpu
+threads: 1
+train: {env_steps: 2000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 2}
+walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
+YAML
+expect 0 "$train" walk.yaml --quiet
+# Killed after its first file, and inside the first run before a checkpoint: the same command goes on.
+for part in '' fold-01-seed-1; do
+  mkdir -p killed/"$part"
+  cp checkpoints/walk-1/config.yaml checkpoints/walk-1/lock killed
+  [ -z "$part" ] || cp checkpoints/walk-1/"$part"/{config.yaml,lock} killed/"$part"
+  expect 0 "$train" --verify killed
+  expect 0 "$train" --resume killed --quiet
+  cmp -s killed/out-of-sample.csv checkpoints/walk-1/out-of-sample.csv ||
+    fail "a walk-forward killed at its start (${part:-before any run}) ends otherwise"
+  rm -rf killed
+done
+expect 2 "$bin/dqn-eval" checkpoints/walk-1
+says err 'checkpoints/walk-1/fold-01-seed-1'
+expect 0 "$train" --verify checkpoints/walk-1
+[ "$(grep -c '^ok .*best.h5' out)" -eq 4 ] || fail '--verify does not check all runs'
+printf 'x' | dd of=checkpoints/walk-1/fold-02-seed-1/best.h5 bs=1 seek=9000 conv=notrunc 2>/dev/null
+expect 7 "$train" --verify checkpoints/walk-1
+says err 'fold-02-seed-1/best.h5'
+[ "$(grep -c '^ok .*best.h5' out)" -eq 3 ] || fail '--verify stops at the first damaged file'
 
 # ---- a resume changes only a run's own folder, and only once it stands ----
 expect 0 "$train" short.yaml --name home --quiet
