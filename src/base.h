@@ -24,7 +24,8 @@
     X(DQN_ERR_DISK, 5)       /* reading or writing files */                                        \
     X(DQN_ERR_BUSY, 5)       /* another process holds the folder */                                \
     X(DQN_ERR_NONFINITE, 6)  /* training left the finite numbers */                                \
-    X(DQN_ERR_CHECKPOINT, 7) /* a checkpoint is damaged or does not fit */
+    X(DQN_ERR_CHECKPOINT, 7) /* a checkpoint is damaged or does not fit */                         \
+    X(DQN_ERR_STOPPED, 130)  /* left off because a signal asked to; main gives 128 + its number */
 
 enum dqn_status {
 #define DQN_STATUS_ENUM(name, code) name,

@@ -9,6 +9,7 @@
 #include "market/bars_write.h"
 #include "market/features_check.h"
 #include "market/timezone.h"
+#include "unfinished.h"
 #include "versions.h"
 
 static const struct dqn_cli_option options[] = {
@@ -228,6 +229,7 @@ static enum dqn_status run(const struct dqn_cli *cli) {
 
 int main(int argc, char **argv) {
     dqn_cli_ignore_size_signal();
+    dqn_unfinished_watch();
     struct dqn_cli cli;
     enum dqn_status status = dqn_cli_parse(&cli, &spec, argc, argv);
     if (status == DQN_OK && dqn_cli_has(&cli, "--help")) {

@@ -13,6 +13,7 @@
 #include "market/trading_report.h"
 #include "report_folder.h"
 #include "run_folder.h"
+#include "unfinished.h"
 #include "versions.h"
 #include "walk_forward.h"
 
@@ -320,6 +321,7 @@ static enum dqn_status start(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     dqn_cli_ignore_size_signal();
+    dqn_unfinished_watch();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {

@@ -45,10 +45,24 @@ static const struct dqn_cli_spec spec = {
 
 static atomic_int stop_signal; /* lock-free: a handler on any thread may write it */
 
+static atomic_bool nothing_to_save; /* training has ended, only the report is left */
+
+static void leave_at_once(int number) {
+    static const char text[] = "warning: interrupted inside the report; the training is complete "
+                               "and saved, and dqn-eval makes the report\n";
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(128 + number);
+}
+
 /* The first one asks for a clean end; so does a second, which a person presses without thinking; a
- * third one ends the process at once. Files are complete at any moment. */
+ * third one ends the process at once. Files are complete at any moment. Where nothing is left to
+ * save the first one ends the process at once too. */
 static void on_signal(int number) {
     static atomic_int n_signals;
+    if (atomic_load(&nothing_to_save)) {
+        leave_at_once(number);
+    }
     atomic_store(&stop_signal, number);
     if (atomic_fetch_add(&n_signals, 1) > 0) {
         signal(number, SIG_DFL);
@@ -183,6 +197,15 @@ static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume
 /* ---- a run
  * ---------------------------------------------------------------------------------------------- */
 
+/* From here on a signal ends the process at once. */
+static void saved_all(void) {
+    fflush(stdout);
+    atomic_store(&nothing_to_save, true);
+    if (atomic_load(&stop_signal) != 0) { /* it came just before */
+        leave_at_once(atomic_load(&stop_signal));
+    }
+}
+
 static enum dqn_status report_trading(struct dqn_trainer *trainer) {
     const struct dqn_market *market = dqn_trainer_market(trainer);
     const struct dqn_net *net = dqn_trainer_net(trainer);
@@ -214,7 +237,11 @@ static enum dqn_status report_run(struct dqn_trainer *trainer, const char *folde
         printf("\nbest evaluation: %.6g in epoch %llu; %s/best.h5\n", score,
                (unsigned long long)epoch, folder);
     }
-    return dqn_trainer_market(trainer) != NULL ? report_trading(trainer) : DQN_OK;
+    if (dqn_trainer_market(trainer) == NULL) {
+        return DQN_OK;
+    }
+    saved_all();
+    return report_trading(trainer);
 }
 
 /* Once the trainer stands: what only a run that really begins may change in its folder. */

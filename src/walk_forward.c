@@ -208,9 +208,21 @@ static void add_step(void *context, const struct trading_step_record *record) {
     }
 }
 
+/* The greedy policy until a stop is asked for. */
+struct stoppable_policy {
+    struct dqn_greedy_policy *policy;
+    const atomic_int *stop;
+};
+
+static uint32_t stoppable_action(void *context, const float *observation, uint64_t step) {
+    const struct stoppable_policy *p = context;
+    const bool stop = p->stop != NULL && *p->stop != 0;
+    return stop ? DQN_POLICY_STOP : dqn_greedy_policy_action(p->policy, observation, step);
+}
+
 /* One greedy pass, flat at first, over a whole part. */
 static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_split split,
-                                 struct dqn_greedy_policy *policy, struct pass *pass) {
+                                 struct stoppable_policy *policy, struct pass *pass) {
     const struct dqn_config *config = dqn_trainer_config(trainer);
     struct trading_params params;
     DQN_TRY(dqn_trading_params(&params, config, dqn_trainer_market(trainer), NULL, DQN_TRADING_EVAL,
@@ -219,11 +231,12 @@ static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_spl
     pass->market = dqn_trainer_market(trainer);
     pass->linear = config->reward.kind == DQN_REWARD_LINEAR;
     pass->start_equity = config->env.initial_equity;
-    return dqn_trading_run(&params, key, dqn_greedy_policy_action, policy, add_step, pass, NULL);
+    return dqn_trading_run(&params, key, stoppable_action, policy, add_step, pass, NULL);
 }
 
 /* Validation and test of the parameters that validation chose. The one place that looks at test. */
-static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *run) {
+static enum dqn_status judge(struct dqn_trainer *trainer, const atomic_int *stop,
+                             struct dqn_walk_run *run) {
     const struct dqn_net *net = dqn_trainer_net(trainer);
     const struct dqn_market *market = dqn_trainer_market(trainer);
     float *params = NULL;
@@ -236,8 +249,9 @@ static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *r
         dqn_alloc((void **)&test.steps, test.capacity, sizeof *test.steps, "a test result"));
     DQN_TRY_GOTO(dqn_trainer_best_params(trainer, params));
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, net, params));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, policy, &validation));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, policy, &test));
+    struct stoppable_policy stoppable = {policy, stop};
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, &stoppable, &validation));
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, &stoppable, &test));
     dqn_trainer_best_score(trainer, 0, &run->best_epoch);
     run->validation = validation.sum;
     run->test = test.sum;
@@ -325,7 +339,11 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         status = dqn_trainer_run(trainer, stopped);
     }
     if (status == DQN_OK && !*stopped) {
-        status = judge(trainer, run);
+        status = judge(trainer, o->stop, run);
+    }
+    if (status == DQN_ERR_STOPPED) { /* all is saved: the run is judged when it goes on */
+        *stopped = true;
+        status = DQN_OK;
     }
     if (status == DQN_OK && !*stopped) {
         status = write_result(run, place->result);
@@ -395,6 +413,10 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
     DQN_TRY_GOTO(dqn_alloc((void **)&place, 1, sizeof *place, "paths"));
     for (size_t i = 0; i < walk->n_folds * walk->n_seeds && !*stopped; i++) {
         const size_t fold = i / walk->n_seeds;
+        if (o->stop != NULL && *o->stop != 0) { /* between runs */
+            *stopped = true;
+            break;
+        }
         DQN_TRY_GOTO(do_run(o, &walk->folds[fold], fold, config, place, &walk->runs[i], stopped));
         if (!*stopped) {
             walk->done = i + 1;

@@ -52,7 +52,7 @@ struct dqn_walk_options {
     const struct dqn_config *config;
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
-    const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
+    const atomic_int *stop; /* not 0: end at the next step, of a pass too; NULL = never */
     uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 

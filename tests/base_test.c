@@ -19,6 +19,7 @@ Test(base, exit_codes_are_the_documented_ones) {
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_BUSY), 5);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_NONFINITE), 6);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_CHECKPOINT), 7);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_STOPPED), 130);
     cr_expect_str_eq(dqn_status_name(DQN_ERR_DISK), "DQN_ERR_DISK");
 }
 

@@ -306,6 +306,62 @@ kill -TERM "$busy"
 wait "$busy"
 [ $? -eq 143 ] || fail 'the first process did not go on'
 
+# stopped_soon PID CODE: SIGTERM ends it within a second (more on a busy machine), with that code.
+stopped_soon() {
+  local begun got=0 ms
+  begun=$(date +%s%N)
+  kill -TERM "$1"
+  wait "$1" || got=$?
+  ms=$((($(date +%s%N) - begun) / 1000000))
+  [ "$got" -eq "$2" ] || fail "exit code $got instead of $2 after SIGTERM"
+  [ "$ms" -lt 1500 ] || fail "$ms ms from SIGTERM to the end"
+}
+
+# ---- a stop inside a long evaluation, the last one of the run; and inside the report ----
+cat >evaluates.yaml <<'YAML'
+env: {name: mountain_car, lanes: 4}
+device: cpu
+threads: 1
+net: {hidden: [64, 64]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+train: {env_steps: 1000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 20000}
+YAML
+expect 0 "$train" evaluates.yaml --name evaluated --quiet
+"$train" evaluates.yaml --name evaluates >out 2>err </dev/null &
+pid=$!
+wait_for_folder checkpoints/evaluates-1
+sleep 0.5
+stopped_soon "$pid" 143
+says err 'everything is saved'
+[ -e checkpoints/evaluates-1/epoch-000000-partial.h5 ] || fail 'nothing saved inside the evaluation'
+expect 0 "$train" --resume checkpoints/evaluates-1 --quiet
+same_checkpoint checkpoints/evaluated-1/epoch-000001.h5 checkpoints/evaluates-1/epoch-000001.h5
+cat >reports.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 256}
+synthetic: {bars: 6000}
+device: cpu
+threads: 1
+net: {hidden: [8]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+train: {env_steps: 1000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 2}
+report: {random_runs: 100000}
+YAML
+"$train" reports.yaml >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/reports-1/epoch-000001.h5 ] && break
+  sleep 0.02
+done
+sleep 0.5
+stopped_soon "$pid" 143
+says err 'the training is complete and saved'
+says out '1000'
+expect 0 "$train" --verify checkpoints/reports-1
+
 # ---- walk-forward ----
 cat >walk.yaml <<'YAML'
 env: {lanes: 4, episode_bars: 128}

@@ -9,6 +9,7 @@
 
 #include "../file_ops.h"
 #include "../h5file.h"
+#include "../unfinished.h"
 #include "timestamps.h"
 
 static bool write_column(hid_t file, const char *name, hid_t stored, hid_t type, size_t n,
@@ -111,24 +112,37 @@ static enum dqn_status fill_hdf5(int fd, const char *path, const struct dqn_bars
     return closed != DQN_OK ? closed : status;
 }
 
-enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
-                                    const struct dqn_config_data *config) {
-    char temporary[DQN_TEXT_MAX + 32];
-    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *temporary,
+                                  const char *path, const struct dqn_config_data *config) {
     const int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
         return not_written(path, errno);
     }
-    enum dqn_status status = fill_hdf5(fd, path, bars, config);
-    const int error = fsync(fd) != 0 ? errno : 0;
-    if (close(fd) != 0 || error != 0) {
-        status = status == DQN_OK ? not_written(path, error != 0 ? error : errno) : status;
+    const enum dqn_status status = fill_hdf5(fd, path, bars, config);
+    int error = fsync(fd) != 0 ? errno : 0;
+    if (close(fd) != 0 && error == 0) {
+        error = errno;
     }
-    if (status != DQN_OK) {
+    return status == DQN_OK && error != 0 ? not_written(path, error) : status;
+}
+
+/* Puts a temporary in place, or after an error removes it. */
+static enum dqn_status finish(enum dqn_status status, const char *temporary, const char *path) {
+    if (status == DQN_OK) {
+        status = dqn_file_commit(NULL, temporary, path);
+    } else {
         unlink(temporary);
-        return status;
     }
-    return dqn_file_commit(NULL, temporary, path);
+    dqn_unfinished_done(temporary);
+    return status;
+}
+
+enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
+                                    const struct dqn_config_data *config) {
+    char temporary[DQN_TEXT_MAX + 32];
+    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+    DQN_TRY(dqn_unfinished_add(temporary));
+    return finish(write_hdf5(bars, temporary, path, config), temporary, path);
 }
 
 /* The rows; 0, or the errno of what failed. The file stays open. */
@@ -163,13 +177,8 @@ static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *p
     return error != 0 ? not_written(path, error) : DQN_OK;
 }
 
-enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
-    char temporary[DQN_TEXT_MAX + 32];
-    struct stat info;
-    if (strcmp(path, "-") == 0 || (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))) {
-        return write_in_place(bars, path);
-    }
-    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+static enum dqn_status write_csv(const struct dqn_bars *bars, const char *temporary,
+                                 const char *path) {
     FILE *const file = fopen(temporary, "w");
     if (file == NULL) {
         return not_written(path, errno);
@@ -181,9 +190,16 @@ enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path
     if (fclose(file) != 0 && error == 0) {
         error = errno;
     }
-    if (error != 0) {
-        unlink(temporary);
-        return not_written(path, error);
+    return error != 0 ? not_written(path, error) : DQN_OK;
+}
+
+enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
+    char temporary[DQN_TEXT_MAX + 32];
+    struct stat info;
+    if (strcmp(path, "-") == 0 || (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))) {
+        return write_in_place(bars, path);
     }
-    return dqn_file_commit(NULL, temporary, path);
+    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+    DQN_TRY(dqn_unfinished_add(temporary));
+    return finish(write_csv(bars, temporary, path), temporary, path);
 }
