@@ -254,7 +254,9 @@ wait_for_folder() {
 # resumed with more of them until it ends.
 interrupted() {
   local name=$1 signal=$2 code=$3 ms=$4 got=0 rounds=0
-  "$train" long.yaml --name "$name" >out 2>err </dev/null &
+  # A shell without job control lets its background jobs ignore SIGINT.
+  local run=(env --default-signal=INT "$train")
+  "${run[@]}" long.yaml --name "$name" >out 2>err </dev/null &
   local pid=$!
   wait_for_folder "checkpoints/$name-1"
   while :; do
@@ -272,9 +274,9 @@ interrupted() {
     ms=$((ms + whole_ms / 4))
     if ! ls "checkpoints/$name-1"/epoch-*.h5 >/dev/null 2>&1; then
       rm -rf "checkpoints/$name-1" # killed before the first checkpoint
-      "$train" long.yaml --name "$name" >out 2>err </dev/null &
+      "${run[@]}" long.yaml --name "$name" >out 2>err </dev/null &
     else
-      "$train" --resume "checkpoints/$name-1" >out 2>err </dev/null &
+      "${run[@]}" --resume "checkpoints/$name-1" >out 2>err </dev/null &
     fi
     pid=$!
     [ "$rounds" -lt 30 ] || { fail "$name does not end"; kill -KILL "$pid"; break; }
@@ -284,14 +286,18 @@ interrupted() {
     cmp -s - <(cut -d, -f1-30 checkpoints/whole-1/metrics.csv) || fail "$name: metrics.csv differs"
   [ -z "$(find "checkpoints/$name-1" -name '.tmp*' -o -name '*.new')" ] || fail "$name: left-overs"
   echo "$name: $rounds rounds"
+  total_rounds=$((total_rounds + rounds))
 }
 
+total_rounds=0
 for ((n = 1; n <= repeats; n++)); do
   interrupted "int$n" INT 130 $((RANDOM % (whole_ms / 2 + 1)))
   interrupted "term$n" TERM 143 $((RANDOM % (whole_ms / 2 + 1)))
   interrupted "kill$n" KILL 137 $((RANDOM % (whole_ms / 2 + 1)))
 done
 interrupted hup HUP 129 $((whole_ms / 5))
+interrupted int INT 130 $((whole_ms / 5))
+[ "$total_rounds" -gt 1 ] || fail 'no run was interrupted'
 
 "$train" long.yaml --name busy --set train.env_steps=6000000 >/dev/null 2>&1 </dev/null &
 busy=$!
