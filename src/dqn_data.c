@@ -188,6 +188,9 @@ static enum dqn_status run_synth(const struct dqn_cli *cli, struct dqn_config *c
     if (cli->n_arguments != 3) {
         return dqn_fail(DQN_ERR_CONFIG, "synth needs MARKET and OUT.csv; see dqn-data --help");
     }
+    if (cli->argument[2][0] == 0) {
+        return dqn_fail(DQN_ERR_CONFIG, "synth: the output has an empty name; give a file, or -");
+    }
     DQN_TRY(load_config(config, cli, 0, 0));
     const char *const wanted = cli->argument[1];
     char markets[512];
