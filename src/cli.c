@@ -71,6 +71,10 @@ static enum dqn_status add_option(struct dqn_cli *cli, int argc, char *const *ar
     }
     if (option->value != NULL) {
         value = equals != NULL ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+        if (value != NULL && value[0] == '\0') {
+            return dqn_fail(DQN_ERR_CONFIG, "%s has an empty value; it takes %s", option->name,
+                            option->value);
+        }
         if (value == NULL) {
             return dqn_fail(DQN_ERR_CONFIG, "%s needs a value: %s %s", option->name, option->name,
                             option->value);

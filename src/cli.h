@@ -37,7 +37,7 @@ struct dqn_cli {
 };
 
 /* Takes argv apart: "--name value", "--name=value", flags; after "--" every word is an argument.
- * DQN_ERR_CONFIG for unknown options (naming the nearest), missing values, too many words. */
+ * DQN_ERR_CONFIG for unknown options (naming the nearest), missing or empty values, too many words. */
 enum dqn_status dqn_cli_parse(struct dqn_cli *cli, const struct dqn_cli_spec *spec, int argc,
                               char *const *argv);
 bool dqn_cli_has(const struct dqn_cli *cli, const char *name);

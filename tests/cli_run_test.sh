@@ -82,6 +82,9 @@ expect 2 "$train" short.yaml --set learner.lr=-1
 expect 2 "$train" short.yaml --reusme x
 says err '--resume'
 expect 2 "$train" short.yaml other.yaml
+expect 2 "$train" --resume ''
+says err '--resume has an empty value; it takes FILE|FOLDER'
+expect 2 "$train" short.yaml --init-from=
 expect 2 "$train" short.yaml --name $'a\nb'
 says err 'control character'
 expect 2 "$train" short.yaml --print-config --name $'\x1b[2J'
