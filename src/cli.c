@@ -53,6 +53,10 @@ static enum dqn_status add_argument(struct dqn_cli *cli, const char *word) {
         return dqn_fail(DQN_ERR_CONFIG, "'%s' is one word too many; usage: %s %s", word,
                         cli->spec->program, cli->spec->usage);
     }
+    if (word[0] == '\0') {
+        return dqn_fail(DQN_ERR_CONFIG, "a word of the command line is empty; usage: %s %s",
+                        cli->spec->program, cli->spec->usage);
+    }
     cli->argument[cli->n_arguments++] = word;
     return DQN_OK;
 }

@@ -274,8 +274,35 @@ static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli
 /* ---- main
  * --------------------------------------------------------------------------------------------- */
 
+/* Options that would have no effect are refused: who gives one wants it. */
+static enum dqn_status check_options(const struct dqn_cli *cli, bool trading) {
+    static const char *const needs[][2] = {
+        {"--steps", "--report"}, {"--trials", "--report"}, {"--exposure", "--latest"}};
+    static const char *const of_evaluation[] = {"--split", "--report"};
+    for (size_t i = 0; i < DQN_COUNT_OF(needs); i++) {
+        if (dqn_cli_has(cli, needs[i][0]) && !dqn_cli_has(cli, needs[i][1])) {
+            return dqn_fail(DQN_ERR_CONFIG, "%s goes with %s, which was not given", needs[i][0],
+                            needs[i][1]);
+        }
+    }
+    for (size_t i = 0; dqn_cli_has(cli, "--latest") && i < DQN_COUNT_OF(of_evaluation); i++) {
+        if (dqn_cli_has(cli, of_evaluation[i])) {
+            return dqn_fail(
+                DQN_ERR_CONFIG,
+                "%s does not go with --latest, which looks at one bar; give one of them",
+                of_evaluation[i]);
+        }
+    }
+    if (trading && dqn_cli_has(cli, "--episodes")) {
+        return dqn_fail(DQN_ERR_CONFIG, "--episodes is for other environments; trading walks a "
+                                        "whole split once: see --split");
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli *cli) {
     static const char *const of_trading[] = {"--split", "--report", "--latest"};
+    DQN_TRY(check_options(cli, s->env == DQN_ENV_trading));
     if (s->env == DQN_ENV_trading) {
         return dqn_cli_has(cli, "--latest") ? latest_action(s, cli) : evaluate_trading(s, cli);
     }

@@ -64,6 +64,14 @@ grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
 expect 2 "$bin/dqn-eval" $run --report x --trials 0
 expect 2 "$bin/dqn-eval" $run --split all
+expect 2 "$bin/dqn-eval" $run --steps
+expect 2 "$bin/dqn-eval" $run --trials 3
+expect 2 "$bin/dqn-eval" $run --exposure 0.5
+expect 2 "$bin/dqn-eval" $run --latest until.csv --split test
+expect 2 "$bin/dqn-eval" $run --latest until.csv --report x
+expect 2 "$bin/dqn-eval" $run --episodes 5
+expect 2 "$bin/dqn-eval" ''
+[ ! -e x ] || fail "a refused report made its folder"
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
