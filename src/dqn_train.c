@@ -45,22 +45,34 @@ static const struct dqn_cli_spec spec = {
 
 static atomic_int stop_signal; /* lock-free: a handler on any thread may write it */
 
-static atomic_bool nothing_to_save; /* training has ended, only the report is left */
+/* What a signal finds. Where nothing is to be saved, it ends the process at once. */
+enum phase { PREPARING, TRAINING, REPORTING };
+static atomic_int phase = TRAINING;
+
+static struct dqn_run_folder_undo undo; /* PREPARING a new run: its folder goes again */
+static atomic_bool undo_planned;
 
 static void leave_at_once(int number) {
-    static const char text[] = "warning: interrupted inside the report; the training is complete "
-                               "and saved, and dqn-eval makes the report\n";
-    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    static const char preparing[] =
+        "warning: interrupted before the training began; no run was changed\n";
+    static const char reporting[] = "warning: interrupted inside the report; the training is "
+                                    "complete and saved, and dqn-eval makes the report\n";
+    const bool early = atomic_load(&phase) == PREPARING;
+    if (early && atomic_load(&undo_planned)) {
+        dqn_run_folder_undo(&undo);
+    }
+    const ssize_t written = write(STDERR_FILENO, early ? preparing : reporting,
+                                  early ? sizeof preparing - 1 : sizeof reporting - 1);
     (void)written;
     _exit(128 + number);
 }
 
 /* The first one asks for a clean end; so does a second, which a person presses without thinking; a
- * third one ends the process at once. Files are complete at any moment. Where nothing is left to
- * save the first one ends the process at once too. */
+ * third one ends the process at once. Files are complete at any moment. Where nothing is to be
+ * saved the first one ends the process at once too. */
 static void on_signal(int number) {
     static atomic_int n_signals;
-    if (atomic_load(&nothing_to_save)) {
+    if (atomic_load(&phase) != TRAINING) {
         leave_at_once(number);
     }
     atomic_store(&stop_signal, number);
@@ -200,7 +212,7 @@ static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume
 /* From here on a signal ends the process at once. */
 static void saved_all(void) {
     fflush(stdout);
-    atomic_store(&nothing_to_save, true);
+    atomic_store(&phase, REPORTING);
     if (atomic_load(&stop_signal) != 0) { /* it came just before */
         leave_at_once(atomic_load(&stop_signal));
     }
@@ -264,7 +276,10 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
                                                         .quiet = quiet,
                                                         .stop = &stop_signal};
     struct dqn_trainer *trainer = NULL;
-    DQN_TRY(dqn_trainer_create(&trainer, &trainer_options));
+    atomic_store(&phase, PREPARING);
+    const enum dqn_status created = dqn_trainer_create(&trainer, &trainer_options);
+    atomic_store(&phase, TRAINING);
+    DQN_TRY(created);
     *begun = true;
     enum dqn_status status = begin_in_folder(folder, resume, config_text);
     if (status == DQN_OK) {
@@ -376,6 +391,9 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
     bool begun = config->walk_forward.train > 0;
     if (status == DQN_OK) {
+        if (wanted == NULL && !begun) {
+            atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
+        }
         install_handlers();
         if (begun) {
             status = dqn_run_folder_write_config(folder.path, text, NULL);

@@ -337,6 +337,34 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
     }
 }
 
+enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
+                                         const struct dqn_run_folder *folder) {
+    char output[DQN_TEXT_MAX];
+    const char *before = strrchr(folder->latest_before, '/');
+    DQN_TRY(dqn_run_folder_of(output, sizeof output, folder->path));
+    snprintf(out->folder, sizeof out->folder, "%s", folder->path);
+    snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
+    snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
+    snprintf(out->latest, sizeof out->latest, "%s/latest", output);
+    snprintf(out->target, sizeof out->target, "%s", before != NULL ? before + 1 : "");
+    return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
+}
+
+void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
+    struct stat info;
+    unlink(undo->metrics);
+    unlink(undo->lock);
+    if (rmdir(undo->folder) != 0 || lstat(undo->latest, &info) != 0 || !S_ISLNK(info.st_mode)) {
+        return;
+    }
+    if (undo->target[0] == '\0') {
+        unlink(undo->latest);
+    } else if (symlink(undo->target, undo->temporary) == 0 &&
+               rename(undo->temporary, undo->latest) != 0) {
+        unlink(undo->temporary);
+    }
+}
+
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {
     const char *slash = strrchr(file, '/');
     const size_t length = slash == NULL ? 1 : slash == file ? 1 : (size_t)(slash - file);

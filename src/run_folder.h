@@ -34,6 +34,17 @@ void dqn_run_folder_close(struct dqn_run_folder *folder);
  * config.yaml, lock and an empty metrics.csv, and points output/latest where it pointed before. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
+/* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
+ * calls that a handler may make. */
+struct dqn_run_folder_undo {
+    char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16], metrics[DQN_TEXT_MAX + 16];
+    char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
+    char target[DQN_TEXT_MAX]; /* name of the run that latest pointed at before; "" = none */
+};
+enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
+                                         const struct dqn_run_folder *folder);
+void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo);
+
 /* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file);
 

@@ -371,6 +371,22 @@ says err 'the training is complete and saved'
 says out '1000'
 expect 0 "$train" --verify checkpoints/reports-1
 
+# ---- a stop while the data is read: no run has begun, and none is left ----
+"$bin/dqn-data" synth realistic long.csv --set synthetic.bars=400000 --quiet
+before=$(ls checkpoints)
+latest=$(readlink checkpoints/latest)
+"$train" reports.yaml --set data.file=long.csv --name unbegun >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/unbegun-1/lock ] && break
+  sleep 0.01
+done
+sleep 0.1
+stopped_soon "$pid" 143
+says err 'before the training began'
+[ "$before" = "$(ls checkpoints)" ] || fail 'a run that did not begin left its folder'
+[ "$latest" = "$(readlink checkpoints/latest)" ] || fail 'latest leads elsewhere now'
+
 # ---- walk-forward ----
 cat >walk.yaml <<'YAML'
 env: {lanes: 4, episode_bars: 128}
