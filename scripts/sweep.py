@@ -76,6 +76,8 @@ def check_numbers(path, spec):
 def check_space(path, name, space):
     """One key of the search space: what Optuna would refuse is refused here, with the place."""
     where = f"{path}: space {name!r}"
+    if not isinstance(name, str):
+        fail(f"{where} is no configuration key")
     if not isinstance(space, dict) or ("choices" in space) == ("low" in space):
         fail(f"{where} needs either choices: [...] or low: and high:")
     known = {"choices"} if "choices" in space else {"low", "high", "log", "step"}
@@ -85,6 +87,10 @@ def check_space(path, name, space):
     if "choices" in space:
         if not isinstance(space["choices"], list) or not space["choices"]:
             fail(f"{where}: choices is {space['choices']!r}; it must be a list, such as [32, 64]")
+        for choice in space["choices"]:
+            for value in choice if isinstance(choice, list) else [choice]:
+                if not isinstance(value, (str, int, float)):
+                    fail(f"{where}: {choice!r} is no value of a configuration key")
         return
     for key in ("low", "high", "step"):
         if key in space and not is_number(space[key]):
@@ -136,6 +142,8 @@ def load_spec(path):
     for name, space in spec["space"].items():
         check_space(path, name, space)
     spec["config"] = str((path.parent / spec["config"]).resolve())
+    if not os.path.isfile(spec["config"]):
+        fail(f"{path}: config {spec['config']} is no file")
     if "program" in spec:
         spec["program"] = str((path.parent / spec["program"]).resolve())
         if not os.access(spec["program"], os.X_OK) or os.path.isdir(spec["program"]):

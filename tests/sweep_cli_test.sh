@@ -90,6 +90,9 @@ refused 's/low: 1e-5/low: 1/' 'low must be below high'
 refused 's/low: 1e-5/low: 0/' 'low must be above 0'
 refused 's/log: true/lag: true/' "'lag' is unknown"
 refused 's/{low.*/{choices: []}/' 'it must be a list'
+refused 's/{low.*/{choices: [1, {a: 1}]}/' 'no value of a configuration key'
+refused 's/^  learner.lr:/  1:/' 'space 1 is no configuration key'
+refused 's/^config:.*/config: nowhere.yaml/' 'nowhere.yaml is no file'
 refused 's/trials: 2/trials: 2.5/' 'trials is 2.5'
 refused 's/trials: 2/trails: 2/' "'trails'"
 refused 's/^program:.*/program: nowhere/' 'nowhere cannot be run'
