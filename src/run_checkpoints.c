@@ -312,9 +312,16 @@ static enum dqn_status damaged(enum dqn_status status, const char *folder, const
                     good);
 }
 
+/* Whether a folder has such a file; a person may have put a link there. */
+static bool has_file(const char *folder, const char *name) {
+    char file[DQN_TEXT_MAX];
+    struct stat info;
+    return join(file, sizeof file, folder, name) == DQN_OK && stat(file, &info) == 0 &&
+           S_ISREG(info.st_mode);
+}
+
 static bool has_best(const char *folder) {
-    char best[DQN_TEXT_MAX];
-    return join(best, sizeof best, folder, "best.h5") == DQN_OK && is_regular(best);
+    return has_file(folder, "best.h5");
 }
 
 /* The folder that has the checkpoints, best.h5 among them: `path` or, where it has none,
@@ -343,10 +350,10 @@ static enum dqn_status find_run(char *out, size_t size, const char *path, struct
         DQN_TRY(list_folder(list, out));
     }
     if (list->n == 0 && !has_best(out)) {
-        return dqn_fail(DQN_ERR_CHECKPOINT,
-                        "%s: there is no checkpoint in this folder; a run that ended before its "
-                        "first one starts again from its config.yaml",
-                        out);
+        const bool begun = has_file(out, "config.yaml");
+        return dqn_fail(DQN_ERR_CHECKPOINT, "%s: there is no checkpoint in this folder%s%s%s", out,
+                        begun ? "; start the run again: dqn-train " : "", begun ? out : "",
+                        begun ? "/config.yaml" : "");
     }
     return DQN_OK;
 }

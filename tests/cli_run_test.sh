@@ -115,6 +115,10 @@ says err 'lastly in update'
 expect 5 "$train" --resume nowhere
 mkdir empty
 expect 7 "$train" --resume empty
+mkdir unsaved
+cp short.yaml unsaved/config.yaml
+expect 7 "$train" --resume unsaved
+says err 'start the run again: dqn-train unsaved/config.yaml'
 expect 7 "$train" --verify empty
 says err 'no checkpoint'
 expect 5 "$train" --verify nowhere
@@ -192,7 +196,7 @@ expect 7 "$train" --verify damaged
 says err 'damaged/best.h5'
 cp good.h5 damaged/best.h5
 mkdir best-alone
-cp good.h5 best-alone/best.h5
+ln -s ../good.h5 best-alone/best.h5
 expect 0 "$train" --verify best-alone
 expect 0 "$bin/dqn-eval" best-alone --episodes 5
 truncate -s 30000 damaged/epoch-000004.h5
