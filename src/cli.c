@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 
@@ -153,7 +154,14 @@ void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out) {
     fprintf(out, "' %s\n", spec->program);
 }
 
-void dqn_cli_ignore_size_signal(void) {
+void dqn_cli_start(void) {
+    /* Reading only, on the standard output too: a write there fails, and is noticed at the end. */
+    static const int flags[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            DQN_CHECK(open("/dev/null", flags[fd]) == fd); /* the lowest number is taken */
+        }
+    }
     signal(SIGXFSZ, SIG_IGN);
 }
 

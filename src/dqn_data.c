@@ -231,7 +231,7 @@ static enum dqn_status run(const struct dqn_cli *cli) {
 }
 
 int main(int argc, char **argv) {
-    dqn_cli_ignore_size_signal();
+    dqn_cli_start();
     dqn_unfinished_watch();
     struct dqn_cli cli;
     enum dqn_status status = dqn_cli_parse(&cli, &spec, argc, argv);

@@ -347,7 +347,7 @@ static enum dqn_status start(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    dqn_cli_ignore_size_signal();
+    dqn_cli_start();
     dqn_unfinished_watch();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;

@@ -464,7 +464,7 @@ done:
 }
 
 int main(int argc, char **argv) {
-    dqn_cli_ignore_size_signal();
+    dqn_cli_start();
     bool stopped = false;
     enum dqn_status status = start(argc, argv, &stopped);
     if (status == DQN_OK) {

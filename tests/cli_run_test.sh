@@ -208,6 +208,15 @@ expect 7 "$bin/dqn-eval" damaged/epoch-000004.h5
 expect 0 "$train" --resume damaged/epoch-000003.h5
 same_checkpoint damaged/epoch-000004.h5 checkpoints/short-1/epoch-000004.h5
 
+# ---- closed descriptors: no message lands in a file of the run ----
+step=$((step + 1))
+"$train" short.yaml --name closed <&- >&- 2>&-
+[ $? -eq 5 ] || fail 'what was printed to a closed standard output does not count as lost'
+grep -q '^[0-9]*$' checkpoints/closed-1/lock && [ "$(wc -l <checkpoints/closed-1/lock)" -eq 1 ] ||
+  fail 'a message is in the lock'
+cut -d, -f1-30 checkpoints/closed-1/metrics.csv |
+  cmp -s - <(cut -d, -f1-30 checkpoints/short-1/metrics.csv) || fail 'a message is in metrics.csv'
+
 # ---- files cut off by ulimit -f: an error text, and what was saved before stays ----
 # limited CODE COMMAND...: files may have 100 kB, a checkpoint has more.
 limited() {
