@@ -159,7 +159,8 @@ void dqn_cli_start(void) {
     static const int flags[] = {O_RDONLY, O_RDONLY, O_WRONLY};
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0) {
-            DQN_CHECK(open("/dev/null", flags[fd]) == fd); /* the lowest number is taken */
+            const int opened = open("/dev/null", flags[fd]); /* the lowest number is taken */
+            DQN_CHECK(opened == fd || opened < 0);
         }
     }
     signal(SIGXFSZ, SIG_IGN);
