@@ -104,9 +104,10 @@ static enum dqn_status make_folders(const char *folder) {
         const char kept = *at;
         *at = '\0';
         struct stat info;
-        if (mkdir(path, 0777) != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        const int error = mkdir(path, 0777) != 0 ? errno : 0;
+        if (error != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
             return dqn_fail(DQN_ERR_DISK, "%s: cannot make this folder: %s", path,
-                            strerror(errno == EEXIST ? ENOTDIR : errno));
+                            strerror(error == EEXIST ? ENOTDIR : error));
         }
         *at = kept;
         if (kept == '\0') {

@@ -75,6 +75,8 @@ expect 2 "$bin/dqn-eval" ''
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
+expect 5 "$bin/dqn-eval" $run --report /sys/none
+grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
 
