@@ -140,37 +140,38 @@ enum dqn_status dqn_alloc(void **out, size_t count, size_t size, const char *wha
     return DQN_OK;
 }
 
-/* Bytes of the UTF-8 character at `text` (RFC 3629, table 3-7 of Unicode), and its code; 0 where it
- * is none. */
-static size_t take_character(const unsigned char *text, uint32_t *code) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char first = text[0];
-    const size_t n = first < 0x80   ? 1
-                     : first < 0xc0 ? 0
-                     : first < 0xe0 ? 2
-                     : first < 0xf0 ? 3
-                     : first < 0xf8 ? 4
-                                    : 0;
-    *code = n < 2 ? first : first & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((text[i] & 0xc0) != 0x80) { /* also at the end of the text */
+size_t dqn_utf8_char(const char *text) {
+    const unsigned char *t = (const unsigned char *)text;
+    const size_t length = t[0] < 0x80   ? 1
+                          : t[0] < 0xc2 ? 0
+                          : t[0] < 0xe0 ? 2
+                          : t[0] < 0xf0 ? 3
+                          : t[0] < 0xf5 ? 4
+                                        : 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((t[i] & 0xc0) != 0x80) {
             return 0;
         }
-        *code = *code << 6 | (text[i] & 0x3fu);
     }
-    const bool surrogate = *code >= 0xd800 && *code < 0xe000;
-    return n == 0 || *code < least[n] || *code > 0x10ffff || surrogate ? 0 : n;
+    /* too long a form, surrogates, beyond U+10FFFF */
+    if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f) ||
+        (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f)) {
+        return 0;
+    }
+    return t[0] == 0 ? 0 : length;
 }
 
 bool dqn_text_is_plain(const char *text) {
-    const unsigned char *at = (const unsigned char *)text;
-    while (*at != '\0') {
-        uint32_t code = 0;
-        const size_t n = take_character(at, &code);
-        if (n == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+    while (*text != '\0') {
+        const size_t n = dqn_utf8_char(text);
+        const unsigned char first = (unsigned char)text[0];
+        /* U+0080 to U+009F are controls too; in UTF-8 they are C2 and their own number. */
+        const bool control =
+            first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)text[1] < 0xa0);
+        if (n == 0 || control) {
             return false;
         }
-        at += n;
+        text += n;
     }
     return true;
 }

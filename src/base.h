@@ -90,6 +90,9 @@ const char *dqn_format_bytes(char *text, size_t size, uint64_t bytes);
 /* "1,234,567" into a caller's buffer; returns it. */
 const char *dqn_format_count(char *text, size_t size, uint64_t count);
 
+/* Length of the UTF-8 character at `text`, 1 to 4; 0 when it is none (or ends there). */
+size_t dqn_utf8_char(const char *text);
+
 /* Whether a text is UTF-8 without control characters: fit for names of files and for terminals. */
 bool dqn_text_is_plain(const char *text);
 
