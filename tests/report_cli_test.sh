@@ -86,7 +86,7 @@ inodes() {
     stat -c %i "$1/$file"
   done
 }
-report=("$bin/dqn-eval" $run --report kept --steps)
+report=("$bin/dqn-eval" "$run" --report kept --steps)
 begun=$(date +%s%N)
 expect 0 "${report[@]}"
 whole_us=$((($(date +%s%N) - begun) / 1000))
