@@ -245,10 +245,10 @@ static const char *const markdown_head =
     "| 2 | usage or configuration |\n"
     "| 3 | market data missing or bad |\n"
     "| 4 | no usable device, it failed, or its memory is used up |\n"
-    "| 5 | reading or writing files |\n"
+    "| 5 | reading or writing files, or a folder in which another process trains |\n"
     "| 6 | training left the finite numbers |\n"
     "| 7 | a checkpoint is damaged or does not fit |\n"
-    "| 130, 143 | interrupted (SIGINT, SIGTERM) after a clean save |\n";
+    "| 129, 130, 143 | interrupted (SIGHUP, SIGINT, SIGTERM) after a clean save |\n";
 
 void dqn_config_markdown(FILE *out) {
     static const char *const resume[] = {"may", "ignored", "refused"};

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agents.h"
 #include "checkpoint.h"
@@ -14,6 +13,7 @@
 #include "market/trading_report.h"
 #include "report_folder.h"
 #include "run_folder.h"
+#include "unfinished.h"
 #include "versions.h"
 #include "walk_eval.h"
 #include "walk_forward.h"
@@ -36,8 +36,9 @@ static const struct dqn_cli_spec spec = {
     .program = "dqn-eval",
     .usage = "CHECKPOINT|FOLDER [options]",
     .about =
-        "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5; of a\n"
-        "walk-forward's folder, those of all folds, chained to one out-of-sample account.\n"
+        "Evaluates the greedy policy of a checkpoint; of the folder of a run, or of runs\n"
+        "(the newest run), that of best.h5; of the newest checkpoint where there is none yet.\n"
+        "Of a walk-forward's folder: those of all folds, chained to one out-of-sample account.\n"
         "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
         "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
@@ -73,23 +74,11 @@ static void close_subject(struct subject *s) {
     dqn_checkpoint_close(s->checkpoint);
 }
 
-/* FOLDER -> FOLDER/best.h5, or the newest checkpoint where no evaluation was made yet. */
-static enum dqn_status find_file(const char *path, char *out, size_t size) {
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        const int n = snprintf(out, size, "%s/best.h5", path);
-        if (n > 0 && (size_t)n < size && stat(out, &info) == 0) {
-            return DQN_OK;
-        }
-    }
-    return dqn_run_folder_resolve(out, size, path);
-}
-
 static enum dqn_status open_subject(struct subject *s, const char *path,
                                     const struct dqn_cli *cli) {
     const char *overrides[DQN_CLI_MAX];
     const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
-    DQN_TRY(find_file(path, s->file, sizeof s->file));
+    DQN_TRY(dqn_run_folder_best(s->file, sizeof s->file, path));
     DQN_TRY(dqn_checkpoint_open(&s->checkpoint, s->file));
     DQN_TRY(dqn_config_parse(&s->config, s->file, ".", dqn_checkpoint_config(s->checkpoint), n,
                              overrides));
@@ -294,8 +283,35 @@ static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli
 /* ---- main
  * --------------------------------------------------------------------------------------------- */
 
+/* Options that would have no effect are refused: who gives one wants it. */
+static enum dqn_status check_options(const struct dqn_cli *cli, bool trading) {
+    static const char *const needs[][2] = {
+        {"--steps", "--report"}, {"--trials", "--report"}, {"--exposure", "--latest"}};
+    static const char *const of_evaluation[] = {"--split", "--report"};
+    for (size_t i = 0; i < DQN_COUNT_OF(needs); i++) {
+        if (dqn_cli_has(cli, needs[i][0]) && !dqn_cli_has(cli, needs[i][1])) {
+            return dqn_fail(DQN_ERR_CONFIG, "%s goes with %s, which was not given", needs[i][0],
+                            needs[i][1]);
+        }
+    }
+    for (size_t i = 0; dqn_cli_has(cli, "--latest") && i < DQN_COUNT_OF(of_evaluation); i++) {
+        if (dqn_cli_has(cli, of_evaluation[i])) {
+            return dqn_fail(
+                DQN_ERR_CONFIG,
+                "%s does not go with --latest, which looks at one bar; give one of them",
+                of_evaluation[i]);
+        }
+    }
+    if (trading && dqn_cli_has(cli, "--episodes")) {
+        return dqn_fail(DQN_ERR_CONFIG, "--episodes is for other environments; trading walks a "
+                                        "whole split once: see --split");
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli *cli) {
     static const char *const of_trading[] = {"--split", "--report", "--latest"};
+    DQN_TRY(check_options(cli, s->env == DQN_ENV_trading));
     if (s->env == DQN_ENV_trading) {
         return dqn_cli_has(cli, "--latest") ? latest_action(s, cli) : evaluate_trading(s, cli);
     }
@@ -343,6 +359,7 @@ static enum dqn_status evaluate_walk(const char *folder, const struct dqn_cli *c
                             of_runs[i], folder, of_runs[i], folder);
         }
     }
+    DQN_TRY(check_options(cli, true));
     snprintf(file, sizeof file, "%s/config.yaml", folder);
     DQN_TRY(dqn_alloc((void **)&config, 1, sizeof *config, "a configuration"));
     enum dqn_status status = dqn_config_load(config, file, n, overrides);
@@ -389,6 +406,8 @@ static enum dqn_status start(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_start();
+    dqn_unfinished_watch();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {

@@ -44,17 +44,90 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static bool has_checkpoint(const char *folder) {
+    bool found = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
+         entry = readdir(dir)) {
+        uint64_t epochs;
+        bool partial;
+        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+/* It has results, or its config.yaml, the first file of a run, says so. */
+static bool is_walk(const char *folder) {
+    char file[DQN_TEXT_MAX];
+    struct dqn_config *config = NULL;
+    if (join(file, sizeof file, folder, "walk-forward.json") == DQN_OK && is_file(file)) {
+        return true;
+    }
+    if (join(file, sizeof file, folder, "config.yaml") != DQN_OK || !is_file(file) ||
+        dqn_alloc((void **)&config, 1, sizeof *config, "a configuration") != DQN_OK) {
+        return false;
+    }
+    const bool is =
+        dqn_config_load(config, file, 0, NULL) == DQN_OK && config->walk_forward.train > 0;
+    free(config);
+    return is;
+}
+
 bool dqn_walk_find(char *folder, size_t size, const char *path) {
     static const char *const places[] = {"", "/latest"};
     for (size_t i = 0; i < DQN_COUNT_OF(places); i++) {
-        char file[DQN_TEXT_MAX];
-        const int a = snprintf(folder, size, "%s%s", path, places[i]);
-        const int b = snprintf(file, sizeof file, "%s%s/walk-forward.json", path, places[i]);
-        if (a >= 0 && (size_t)a < size && b >= 0 && (size_t)b < sizeof file && is_file(file)) {
+        const int n = snprintf(folder, size, "%s%s", path, places[i]);
+        if (n >= 0 && (size_t)n < size && is_walk(folder)) {
             return true;
         }
     }
     return false;
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int is_fold(const struct dirent *entry) {
+    size_t fold;
+    int64_t seed;
+    int end = 0;
+    return sscanf(entry->d_name, "fold-%zu-seed-%" SCNd64 "%n", &fold, &seed, &end) == 2 &&
+           entry->d_name[end] == '\0';
+}
+
+/* Checks one run's folder. One that was killed before its first checkpoint has nothing to damage.
+ */
+static enum dqn_status verify_run(const char *folder, FILE *report) {
+    char best[DQN_TEXT_MAX];
+    DQN_TRY(join(best, sizeof best, folder, "best.h5"));
+    if (!has_checkpoint(folder) && !is_file(best)) {
+        fprintf(report, "nothing  %s: no checkpoint yet\n", folder);
+        return DQN_OK;
+    }
+    return dqn_run_folder_verify(folder, report);
+}
+
+enum dqn_status dqn_walk_verify(const char *folder, FILE *report) {
+    struct dirent **runs = NULL;
+    char path[DQN_TEXT_MAX], first[2048];
+    const int n = scandir(folder, &runs, is_fold, alphasort);
+    enum dqn_status status = DQN_OK;
+    if (n < 0) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be listed: %s", folder, strerror(errno));
+    }
+    for (int i = 0; i < n; i++) {
+        enum dqn_status now = join(path, sizeof path, folder, runs[i]->d_name);
+        now = now == DQN_OK ? verify_run(path, report) : now;
+        if (now != DQN_OK && status == DQN_OK) {
+            status = now;
+            snprintf(first, sizeof first, "%s", dqn_error_text());
+        }
+        free(runs[i]);
+    }
+    free(runs);
+    return status == DQN_OK ? DQN_OK : dqn_fail(status, "%s", first);
 }
 
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
@@ -149,9 +222,21 @@ static void add_step(void *context, const struct trading_step_record *record) {
     }
 }
 
+/* The greedy policy until a stop is asked for. */
+struct stoppable_policy {
+    struct dqn_greedy_policy *policy;
+    const atomic_int *stop;
+};
+
+static uint32_t stoppable_action(void *context, const float *observation, uint64_t step) {
+    const struct stoppable_policy *p = context;
+    const bool stop = p->stop != NULL && *p->stop != 0;
+    return stop ? DQN_POLICY_STOP : dqn_greedy_policy_action(p->policy, observation, step);
+}
+
 /* One greedy pass, flat at first, over a whole part. */
 static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_split split,
-                                 struct dqn_greedy_policy *policy, struct pass *pass) {
+                                 struct stoppable_policy *policy, struct pass *pass) {
     const struct dqn_config *config = dqn_trainer_config(trainer);
     struct trading_params params;
     DQN_TRY(dqn_trading_params(&params, config, dqn_trainer_market(trainer), NULL, DQN_TRADING_EVAL,
@@ -160,11 +245,12 @@ static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_spl
     pass->market = dqn_trainer_market(trainer);
     pass->linear = config->reward.kind == DQN_REWARD_LINEAR;
     pass->start_equity = config->env.initial_equity;
-    return dqn_trading_run(&params, key, dqn_greedy_policy_action, policy, add_step, pass, NULL);
+    return dqn_trading_run(&params, key, stoppable_action, policy, add_step, pass, NULL);
 }
 
 /* Validation and test of the parameters that validation chose. The one place that looks at test. */
-static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *run) {
+static enum dqn_status judge(struct dqn_trainer *trainer, const atomic_int *stop,
+                             struct dqn_walk_run *run) {
     const struct dqn_net *net = dqn_trainer_net(trainer);
     const struct dqn_market *market = dqn_trainer_market(trainer);
     float *params = NULL;
@@ -177,8 +263,9 @@ static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *r
         dqn_alloc((void **)&test.steps, test.capacity, sizeof *test.steps, "a test result"));
     DQN_TRY_GOTO(dqn_trainer_best_params(trainer, params));
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, net, params));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, policy, &validation));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, policy, &test));
+    struct stoppable_policy stoppable = {policy, stop};
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, &stoppable, &validation));
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, &stoppable, &test));
     dqn_trainer_best_score(trainer, 0, &run->best_epoch);
     run->validation = validation.sum;
     run->test = test.sum;
@@ -206,21 +293,6 @@ void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config
         out->data.split_bars.v[2 * i] = (int64_t)fold->first[i];
         out->data.split_bars.v[2 * i + 1] = (int64_t)fold->last[i];
     }
-}
-
-static bool has_checkpoint(const char *folder) {
-    bool found = false;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
-         entry = readdir(dir)) {
-        uint64_t epochs;
-        bool partial;
-        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return found;
 }
 
 /* Where a run stands and what it starts from. */
@@ -279,7 +351,11 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         status = dqn_trainer_run(trainer, stopped);
     }
     if (status == DQN_OK && !*stopped) {
-        status = judge(trainer, run);
+        status = judge(trainer, o->stop, run);
+    }
+    if (status == DQN_ERR_STOPPED) { /* all is saved: the run is judged when it goes on */
+        *stopped = true;
+        status = DQN_OK;
     }
     if (status == DQN_OK && !*stopped) {
         status = write_result(run, place->result);
@@ -350,6 +426,10 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
     DQN_TRY_GOTO(dqn_alloc((void **)&place, 1, sizeof *place, "paths"));
     for (size_t i = 0; i < walk->n_folds * walk->n_seeds && !*stopped; i++) {
         const size_t fold = i / walk->n_seeds;
+        if (o->stop != NULL && *o->stop != 0) { /* between runs */
+            *stopped = true;
+            break;
+        }
         DQN_TRY_GOTO(do_run(o, &walk->folds[fold], fold, config, place, &walk->runs[i], stopped));
         if (!*stopped) {
             walk->done = i + 1;

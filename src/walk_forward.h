@@ -54,7 +54,7 @@ struct dqn_walk_options {
     const struct dqn_config *config;
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
-    const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
+    const atomic_int *stop; /* not 0: end at the next step, of a pass too; NULL = never */
     uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 
@@ -89,5 +89,8 @@ enum dqn_status dqn_walk_write(const struct dqn_walk *walk, const struct dqn_con
 /* Whether `path` is the folder of a walk-forward run, or an output folder whose `latest` is one;
  * then `folder` becomes that run's folder. */
 bool dqn_walk_find(char *folder, size_t size, const char *path);
+/* --verify: a line for each checkpoint of each run of such a folder on `report`. The first run's
+ * error that there is, after all were looked at (see dqn_run_folder_verify). */
+enum dqn_status dqn_walk_verify(const char *folder, FILE *report);
 
 #endif

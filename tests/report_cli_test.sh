@@ -99,9 +99,52 @@ grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
 expect 2 "$bin/dqn-eval" $run --report x --trials 0
 expect 2 "$bin/dqn-eval" $run --split all
+expect 2 "$bin/dqn-eval" $run --steps
+expect 2 "$bin/dqn-eval" $run --trials 3
+expect 2 "$bin/dqn-eval" $run --exposure 0.5
+expect 2 "$bin/dqn-eval" $run --latest until.csv --split test
+expect 2 "$bin/dqn-eval" $run --latest until.csv --report x
+expect 2 "$bin/dqn-eval" $run --episodes 5
+expect 2 "$bin/dqn-eval" ''
+[ ! -e x ] || fail "a refused report made its folder"
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
+expect 5 "$bin/dqn-eval" $run --report /sys/none
+grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
+
+# A signal at any moment: the whole old report or the whole new one, and nothing beside it.
+inodes() {
+  for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do
+    stat -c %i "$1/$file"
+  done
+}
+report=("$bin/dqn-eval" "$run" --report kept --steps)
+begun=$(date +%s%N)
+expect 0 "${report[@]}"
+whole_us=$((($(date +%s%N) - begun) / 1000))
+for ((i = 1; i <= 12; i++)); do
+  before=$(inodes kept)
+  "${report[@]}" --trials $((i + 1)) >out.txt 2>err.txt &
+  pid=$!
+  sleep "$(printf '0.%06d' $((whole_us * i / 12 < 999999 ? whole_us * i / 12 : 999999)))"
+  kill -TERM $pid 2>/dev/null || true
+  got=0
+  wait $pid || got=$?
+  [ $got -eq 0 ] || [ $got -eq 143 ] || fail "exit $got after SIGTERM"
+  [ "$(find kept -mindepth 1 | wc -l)" -eq 6 ] || fail "left over: $(ls -A kept)"
+  changed=$(comm -3 <(sort <<<"$before") <(inodes kept | sort) | wc -l)
+  [ "$changed" -eq 0 ] || [ "$(comm -12 <(sort <<<"$before") <(inodes kept | sort) | wc -l)" -eq 0 ] ||
+    fail "half of the report is new"
+  "$bin/dqn-data" synth realistic out.csv --config trading.yaml --quiet &
+  pid=$!
+  sleep "$(printf '0.%03d' $((i * 5)))"
+  kill -TERM $pid 2>/dev/null || true
+  wait $pid || true
+  [ -z "$(find . -maxdepth 1 -name '.tmp*')" ] || fail "left over: $(ls -A)"
+  [ ! -e out.csv ] || cmp -s out.csv market.csv || fail "half a market was written"
+  rm -f out.csv
+done
 echo "report: ok"

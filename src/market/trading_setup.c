@@ -412,6 +412,9 @@ enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_
     bool done = false;
     while (!done) {
         const uint32_t action = policy(policy_context, observation, key.step);
+        if (action == DQN_POLICY_STOP) {
+            return dqn_fail(DQN_ERR_STOPPED, "stopped inside a pass over the data");
+        }
         if (action >= TRADING_ACTIONS) {
             return dqn_fail(DQN_ERR_CONFIG, "a policy chose action %u of %d", action,
                             TRADING_ACTIONS);
