@@ -140,7 +140,7 @@ enum dqn_status dqn_alloc(void **out, size_t count, size_t size, const char *wha
     return DQN_OK;
 }
 
-size_t dqn_utf8_char(const char *text) {
+size_t dqn_utf8_length(const char *text, size_t left) {
     const unsigned char *t = (const unsigned char *)text;
     const size_t length = t[0] < 0x80   ? 1
                           : t[0] < 0xc2 ? 0
@@ -148,22 +148,23 @@ size_t dqn_utf8_char(const char *text) {
                           : t[0] < 0xf0 ? 3
                           : t[0] < 0xf5 ? 4
                                         : 0;
+    if (length > left) {
+        return 0;
+    }
     for (size_t i = 1; i < length; i++) {
         if ((t[i] & 0xc0) != 0x80) {
             return 0;
         }
     }
-    /* too long a form, surrogates, beyond U+10FFFF */
-    if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f) ||
-        (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f)) {
-        return 0;
-    }
-    return t[0] == 0 ? 0 : length;
+    const bool overlong = (t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xf0 && t[1] < 0x90);
+    /* surrogates, and beyond U+10FFFF */
+    const bool outside = (t[0] == 0xed && t[1] > 0x9f) || (t[0] == 0xf4 && t[1] > 0x8f);
+    return overlong || outside ? 0 : length;
 }
 
 bool dqn_text_is_plain(const char *text) {
     while (*text != '\0') {
-        const size_t n = dqn_utf8_char(text);
+        const size_t n = dqn_utf8_length(text, SIZE_MAX);
         const unsigned char first = (unsigned char)text[0];
         /* U+0080 to U+009F are controls too; in UTF-8 they are C2 and their own number. */
         const bool control =

@@ -23,6 +23,23 @@ Test(base, exit_codes_are_the_documented_ones) {
     cr_expect_str_eq(dqn_status_name(DQN_ERR_DISK), "DQN_ERR_DISK");
 }
 
+Test(base, utf_8_characters_end_where_the_text_does) {
+    static const struct {
+        const char *text;
+        size_t left, length;
+    } cases[] = {{"a", 1, 1},
+                 {"", 1, 1}, /* the NUL itself */
+                 {"\xC3\xA4", 2, 2},
+                 {"\xC3\xA4", 1, 0}, /* cut by its length */
+                 {"\xE2\x82\xAC", SIZE_MAX, 3},
+                 {"\xE2\x82", SIZE_MAX, 0}, /* cut by its end */
+                 {"\xF0\x9F\x98\x80", 4, 4},
+                 {"\xF0\x9F\x98\x80", 3, 0}};
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        cr_expect_eq(dqn_utf8_length(cases[i].text, cases[i].left), cases[i].length, "case %zu", i);
+    }
+}
+
 Test(base, plain_texts_are_utf_8_without_controls) {
     static const char *const plain[] = {"",
                                         "run 1",

@@ -10,7 +10,7 @@
 static void put_text(FILE *out, const char *text) {
     putc('"', out);
     while (*text != '\0') {
-        const size_t length = dqn_utf8_char(text);
+        const size_t length = dqn_utf8_length(text, SIZE_MAX);
         const unsigned char c = (unsigned char)*text;
         if (length == 0) {
             fputs("\\ufffd", out);

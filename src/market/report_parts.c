@@ -144,7 +144,7 @@ struct dqn_cell_text dqn_figure_text(const struct dqn_figure *figure,
 
 void dqn_html_text(const char *text, FILE *out) {
     while (*text != '\0') {
-        const size_t length = dqn_utf8_char(text);
+        const size_t length = dqn_utf8_length(text, SIZE_MAX);
         if (length == 0) {
             fputs("&#xfffd;", out);
         } else if (*text == '&') {
