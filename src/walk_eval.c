@@ -14,6 +14,7 @@
 struct dqn_walk_eval {
     struct dqn_config config; /* of fold 1, as an ordinary run */
     struct dqn_walk walk;
+    struct dqn_bars bars; /* until the market has them */
     struct dqn_market *market;
     struct dqn_report_fold *folds;     /* [n_folds] */
     struct dqn_report_seed *seeds;     /* [n_folds * n_seeds] */
@@ -173,7 +174,8 @@ static enum dqn_status allocate(struct dqn_walk_eval *e) {
 /* One market for all folds: each test part has the features that its network was trained for. */
 static enum dqn_status make_market(struct dqn_walk_eval *e) {
     const size_t n = e->walk.n_folds;
-    DQN_TRY(dqn_market_create(&e->market, &e->config, e->parts[0].mean, e->parts[0].std));
+    DQN_TRY(
+        dqn_market_from_bars(&e->market, &e->config, &e->bars, e->parts[0].mean, e->parts[0].std));
     DQN_TRY(dqn_market_normalise_parts(e->market, &e->config, e->parts, n));
     return dqn_alloc((void **)&e->ranges, n * e->market->bars.n_segments, sizeof *e->ranges,
                      "market ranges");
@@ -181,7 +183,7 @@ static enum dqn_status make_market(struct dqn_walk_eval *e) {
 
 static enum dqn_status make_report(struct dqn_walk_eval *e, const struct dqn_config *config,
                                    const char *folder) {
-    DQN_TRY(dqn_walk_load(config, folder, &e->walk));
+    DQN_TRY(dqn_walk_load(config, folder, &e->walk, &e->bars));
     dqn_walk_run_config(&e->config, config, &e->walk.folds[0], config->run.seed);
     DQN_TRY(allocate(e));
     DQN_TRY(load_folds(e, folder));
@@ -228,6 +230,7 @@ void dqn_walk_eval_destroy(struct dqn_walk_eval *e) {
     free(e->seeds);
     free(e->folds);
     dqn_market_destroy(e->market);
+    dqn_bars_free(&e->bars);
     dqn_walk_free(&e->walk);
     free(e);
 }

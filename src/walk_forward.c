@@ -389,9 +389,7 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
 /* ---- all runs -------------------------------------------------------------------------------- */
 
 /* Counts the bars, once, and places the folds. */
-static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *walk) {
-    struct dqn_bars bars = {0};
-    memset(walk, 0, sizeof *walk);
+static enum dqn_status check_env(const struct dqn_config *config) {
     if (config->env.name != DQN_ENV_trading) {
         return dqn_fail(DQN_ERR_CONFIG,
                         "walk_forward.train = %lld does not go with env.name = %s: walk-forward "
@@ -399,14 +397,17 @@ static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *wa
                         (long long)config->walk_forward.train,
                         dqn_config_choice("env.name", config->env.name));
     }
-    DQN_TRY(dqn_bars_load(&bars, config, true));
-    const double span_s = 1e-9 * (double)(bars.time_ns[bars.n - 1] - bars.time_ns[0]);
-    walk->n_bars = bars.n;
+    return DQN_OK;
+}
+
+static enum dqn_status plan(const struct dqn_config *config, const struct dqn_bars *bars,
+                            struct dqn_walk *walk) {
+    const double span_s = 1e-9 * (double)(bars->time_ns[bars->n - 1] - bars->time_ns[0]);
+    walk->n_bars = bars->n;
     walk->linear = config->reward.kind == DQN_REWARD_LINEAR;
     walk->bars_per_year = config->report.bars_per_year > 0.0
                               ? config->report.bars_per_year
-                              : (double)(bars.n - 1) / (span_s / year_s);
-    dqn_bars_free(&bars);
+                              : (double)(bars->n - 1) / (span_s / year_s);
     DQN_TRY(dqn_walk_plan(config, walk->n_bars, &walk->folds, &walk->n_folds));
     walk->n_seeds = (size_t)config->walk_forward.seeds;
     DQN_TRY(dqn_alloc((void **)&walk->runs, walk->n_folds * walk->n_seeds, sizeof *walk->runs,
@@ -442,11 +443,23 @@ done:
     return status;
 }
 
+/* Loads the data, and plans folds and runs on them. *bars is the caller's to free. */
+static enum dqn_status plan_on_data(const struct dqn_config *config, bool quiet,
+                                    struct dqn_walk *walk, struct dqn_bars *bars) {
+    memset(walk, 0, sizeof *walk);
+    memset(bars, 0, sizeof *bars);
+    DQN_TRY(check_env(config));
+    DQN_TRY(dqn_bars_load(bars, config, quiet));
+    return plan(config, bars, walk);
+}
+
 enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,
                                  bool *stopped) {
     struct dqn_walk walk;
+    struct dqn_bars bars;
     *stopped = false;
-    enum dqn_status status = plan(options->config, &walk);
+    enum dqn_status status = plan_on_data(options->config, true, &walk, &bars);
+    dqn_bars_free(&bars);
     if (status == DQN_OK && !options->quiet) {
         dqn_info("walk-forward: %zu folds of %zu seeds over %zu bars", walk.n_folds, walk.n_seeds,
                  walk.n_bars);
@@ -488,10 +501,11 @@ static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
 }
 
 enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
-                              struct dqn_walk *out) {
-    enum dqn_status status = plan(config, out);
+                              struct dqn_walk *out, struct dqn_bars *bars) {
+    enum dqn_status status = plan_on_data(config, false, out, bars);
     status = status == DQN_OK ? load_results(out, folder) : status;
     if (status != DQN_OK) {
+        dqn_bars_free(bars);
         dqn_walk_free(out);
     }
     return status;

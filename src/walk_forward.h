@@ -64,10 +64,11 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
                                  bool *stopped);
 void dqn_walk_free(struct dqn_walk *walk);
 
-/* The results of a finished walk-forward from its folder.
+/* The results of a finished walk-forward from its folder, and its data, which are described as
+ * dqn_bars_load does. The caller frees both.
  * DQN_ERR_STATE when it is not finished, naming the command that goes on. */
 enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
-                              struct dqn_walk *out);
+                              struct dqn_walk *out, struct dqn_bars *bars);
 /* The configuration of one run: an ordinary one with the fold's bars. */
 void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
                          const struct dqn_fold *fold, int64_t seed);

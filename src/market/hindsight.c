@@ -26,8 +26,7 @@ static bool try_action(const struct trading_params *p, struct dqn_env_key *key,
                        struct front *after) {
     struct trading_state next = *state;
     struct trading_step_record record;
-    float observation[TRADING_FEATURES];
-    trading_step_recorded(&next, p, key, action, observation, &record);
+    trading_step_blind(&next, p, key, action, &record);
     const size_t at = class_of(p, record.exposure_after);
     if (!record.terminated && (!after->live[at] || next.equity > after->state[at].equity)) {
         after->live[at] = true;

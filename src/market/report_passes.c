@@ -109,7 +109,8 @@ static enum dqn_status run_parts(const struct dqn_trading_report *r,
         const struct trading_params own = dqn_part_params(params, part);
         struct trading_state end;
         pass->steps_before = pass->track->n;
-        DQN_TRY(dqn_trading_run(&own, key, choose, pass, take_record, pass, &end));
+        DQN_TRY((pass->policy->blind ? dqn_trading_run_blind : dqn_trading_run)(
+            &own, key, choose, pass, take_record, pass, &end));
         chain_part(pass, &own, &end);
         ended = pass->track->n < pass->steps_before + part->transitions;
     }
@@ -146,7 +147,8 @@ enum dqn_status dqn_pass_run_fixed(const struct dqn_trading_report *r,
                                    const struct trading_params *params, uint32_t action,
                                    double risk_free, struct dqn_report_pass *out) {
     void *const context[] = {&action};
-    const struct dqn_pass_policy policy = {.choose = fixed_action, .context = context};
+    const struct dqn_pass_policy policy = {
+        .choose = fixed_action, .context = context, .blind = true};
     return dqn_pass_run(r, params, &policy, risk_free, &out->track, NULL, &out->figures);
 }
 
@@ -187,7 +189,8 @@ static enum dqn_status one_random(const struct dqn_trading_report *r,
     struct dqn_track track;
     struct dqn_performance p = {0};
     void *const context[] = {drawn};
-    const struct dqn_pass_policy policy = {.choose = drawn_action, .context = context};
+    const struct dqn_pass_policy policy = {
+        .choose = drawn_action, .context = context, .blind = true};
     const enum dqn_status status = dqn_pass_run(r, params, &policy, 0.0, &track, NULL, &p);
     if (status == DQN_OK) {
         keep_band(&track, r->split_bars, (size_t)drawn->run, out->runs, grid);

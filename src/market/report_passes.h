@@ -10,6 +10,7 @@ struct dqn_pass_policy {
     dqn_trading_policy choose;
     void *const *context; /* [1], or with `each` [parts] */
     bool each;
+    bool blind; /* does not look at the observation, and gets NULL */
 };
 
 /* Parts of the report's pass: its folds, or the whole split. */
@@ -22,9 +23,11 @@ struct trading_params dqn_part_params(const struct trading_params *params,
 
 /* Runs a policy over all parts. Each starts flat; the money of its steps is in proportion to what
  * the account had by then (with env.sizing: fixed_notional it is as it is, and adds up), so that
- * the track is one account's. Ends early when no equity is left. params   of the split; ranges and
- * median volume are the part's track    out, the caller's to destroy, also after an error records
- * [split_bars] out, the steps; NULL = not kept out      NULL, or gets the figures */
+ * the track is one account's. Ends early when no equity is left.
+ *   params   of the split; ranges and median volume are the part's
+ *   track    out, the caller's to destroy, also after an error
+ *   records  [split_bars] out, the steps; NULL = not kept
+ *   out      NULL, or gets the figures */
 enum dqn_status dqn_pass_run(const struct dqn_trading_report *r,
                              const struct trading_params *params,
                              const struct dqn_pass_policy *policy, double risk_free,

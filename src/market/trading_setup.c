@@ -400,34 +400,63 @@ enum dqn_status dqn_trading_params(struct trading_params *out, const struct dqn_
 
 /* ---- a lane on the host --------------------------------------------------------------------- */
 
-enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_env_key key,
-                                dqn_trading_policy policy, void *policy_context,
+/* What a pass consists of. */
+struct lane {
+    const struct trading_params *params;
+    struct dqn_env_key key;
+    struct trading_state state;
+    float observation[TRADING_FEATURES];
+    const float *seen; /* what the policy is given: the observation or NULL */
+};
+
+static enum dqn_status take_step(struct lane *lane, dqn_trading_policy policy, void *context,
+                                 struct trading_step_record *record) {
+    const uint32_t action = policy(context, lane->seen, lane->key.step);
+    if (action == DQN_POLICY_STOP) {
+        return dqn_fail(DQN_ERR_STOPPED, "stopped inside a pass over the data");
+    }
+    if (action >= TRADING_ACTIONS) {
+        return dqn_fail(DQN_ERR_CONFIG, "a policy chose action %u of %d", action, TRADING_ACTIONS);
+    }
+    lane->key.step += 1;
+    trading_step_blind(&lane->state, lane->params, &lane->key, action, record);
+    if (lane->seen != NULL) {
+        trading_observe(lane->params, &lane->state, lane->observation);
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_lane(struct lane *lane, dqn_trading_policy policy, void *policy_context,
                                 dqn_trading_sink sink, void *sink_context,
                                 struct trading_state *result) {
-    struct trading_state state;
-    struct trading_step_record record;
-    float observation[TRADING_FEATURES];
-    key.step = 0;
-    trading_reset(&state, params, &key, observation);
-    bool done = false;
-    while (!done) {
-        const uint32_t action = policy(policy_context, observation, key.step);
-        if (action == DQN_POLICY_STOP) {
-            return dqn_fail(DQN_ERR_STOPPED, "stopped inside a pass over the data");
-        }
-        if (action >= TRADING_ACTIONS) {
-            return dqn_fail(DQN_ERR_CONFIG, "a policy chose action %u of %d", action,
-                            TRADING_ACTIONS);
-        }
-        key.step += 1;
-        trading_step_recorded(&state, params, &key, action, observation, &record);
-        done = record.terminated || record.truncated;
+    struct trading_step_record record = {0};
+    lane->key.step = 0;
+    trading_reset(&lane->state, lane->params, &lane->key, lane->observation);
+    while (!record.terminated && !record.truncated) {
+        DQN_TRY(take_step(lane, policy, policy_context, &record));
         if (sink != NULL) {
             sink(sink_context, &record);
         }
     }
     if (result != NULL) {
-        *result = state;
+        *result = lane->state;
     }
     return DQN_OK;
+}
+
+enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_env_key key,
+                                dqn_trading_policy policy, void *policy_context,
+                                dqn_trading_sink sink, void *sink_context,
+                                struct trading_state *result) {
+    struct lane lane = {.params = params, .key = key};
+    lane.seen = lane.observation;
+    return run_lane(&lane, policy, policy_context, sink, sink_context, result);
+}
+
+enum dqn_status dqn_trading_run_blind(const struct trading_params *params, struct dqn_env_key key,
+                                      dqn_trading_policy policy, void *policy_context,
+                                      dqn_trading_sink sink, void *sink_context,
+                                      struct trading_state *result) {
+    struct lane lane = {.params = params, .key = key};
+    return run_lane(&lane, policy, policy_context, sink, sink_context, result);
 }

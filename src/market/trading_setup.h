@@ -98,5 +98,11 @@ enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_
                                 dqn_trading_policy policy, void *policy_context,
                                 dqn_trading_sink sink, void *sink_context,
                                 struct trading_state *result);
+/* The same for a policy that does not look: it gets NULL for the observation, and the pass is
+ * faster. */
+enum dqn_status dqn_trading_run_blind(const struct trading_params *params, struct dqn_env_key key,
+                                      dqn_trading_policy policy, void *policy_context,
+                                      dqn_trading_sink sink, void *sink_context,
+                                      struct trading_state *result);
 
 #endif
