@@ -45,6 +45,8 @@ done
 expect 0 "$bin/dqn-eval" $run --split validation --report again
 [ -e again/steps.csv ] && fail "steps.csv without --steps"
 grep -q '"trials": 7' deep/er/report/report.json || fail "the trials are not in report.json"
+expect 0 "$bin/dqn-eval" $run --set threads=3 --report threads --steps --trials 7
+diff -r deep/er/report threads || fail "the report depends on the number of threads"
 if command -v python3 >/dev/null; then
   expect 0 python3 "$scripts/check_report.py" deep/er/report
   expect 0 python3 "$scripts/check_report.py" again
@@ -78,6 +80,8 @@ if command -v python3 >/dev/null; then
   expect 0 python3 "$scripts/check_report.py" walked
   grep -q "fold 3: as tested then" out.txt || fail "the folds are not checked"
 fi
+expect 0 "$bin/dqn-eval" runs/walk-1 --set threads=3 --report walked-threads --steps
+diff -r walked walked-threads || fail "the report of a walk-forward depends on the number of threads"
 expect 2 "$bin/dqn-eval" runs/walk-1 --split validation
 grep -q "fold-01-seed-1" err.txt || fail "no way out is told: $(cat err.txt)"
 expect 0 "$bin/dqn-eval" runs/walk-1/fold-01-seed-1

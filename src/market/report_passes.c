@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../parallel.h"
+
 size_t dqn_report_parts(const struct dqn_trading_report *r) {
     return r->n_folds > 0 ? r->n_folds : 1;
 }
@@ -157,7 +159,7 @@ enum dqn_status dqn_pass_run_fixed(const struct dqn_trading_report *r,
 /* Draws actions by cumulated counts; all equal where the policy is to be uniform. */
 struct drawn_policy {
     uint64_t run;
-    uint64_t up_to[TRADING_ACTIONS]; /* counts of this action and all before it */
+    const uint64_t *up_to; /* [45] counts of this action and all before it */
 };
 
 static uint32_t drawn_action(void *context, const float *observation, uint64_t step) {
@@ -183,53 +185,73 @@ static void keep_band(const struct dqn_track *track, size_t bars, size_t run, si
     }
 }
 
-static enum dqn_status one_random(const struct dqn_trading_report *r,
-                                  const struct trading_params *params, struct drawn_policy *drawn,
-                                  struct dqn_random_runs *out, double *grid) {
+/* What all runs share, and where each leaves its figures. */
+struct random_job {
+    const struct dqn_trading_report *report;
+    const struct trading_params *params;
+    uint64_t up_to[TRADING_ACTIONS];
+    size_t runs;
+    double *log_return, *turnover; /* [runs] */
+    double *grid;                  /* [points of the band, runs] */
+};
+
+static enum dqn_status one_random(void *context, size_t run) {
+    const struct random_job *job = context;
     struct dqn_track track;
     struct dqn_performance p = {0};
-    void *const context[] = {drawn};
+    struct drawn_policy drawn = {.run = run, .up_to = job->up_to};
+    void *const drawn_context[] = {&drawn};
     const struct dqn_pass_policy policy = {
-        .choose = drawn_action, .context = context, .blind = true};
-    const enum dqn_status status = dqn_pass_run(r, params, &policy, 0.0, &track, NULL, &p);
+        .choose = drawn_action, .context = drawn_context, .blind = true};
+    const enum dqn_status status =
+        dqn_pass_run(job->report, job->params, &policy, 0.0, &track, NULL, &p);
     if (status == DQN_OK) {
-        keep_band(&track, r->split_bars, (size_t)drawn->run, out->runs, grid);
-        out->log_return[drawn->run] = p.log_return;
-        out->turnover += p.turnover / (double)out->runs;
-        out->mean += p.log_return / (double)out->runs;
-        out->percentile += p.log_return < r->agent.log_return ? 100.0 / (double)out->runs : 0.0;
+        keep_band(&track, job->report->split_bars, run, job->runs, job->grid);
+        job->log_return[run] = p.log_return;
+        job->turnover[run] = p.turnover;
     }
     dqn_track_destroy(&track);
     return status;
 }
 
+static void judge_random(const struct random_job *job, struct dqn_random_runs *out) {
+    const double n = (double)job->runs, agent = job->report->agent.log_return;
+    for (size_t run = 0; run < job->runs; run++) {
+        out->turnover += job->turnover[run] / n;
+        out->mean += job->log_return[run] / n;
+        out->percentile += job->log_return[run] < agent ? 100.0 / n : 0.0;
+    }
+    out->low = dqn_quantile(out->log_return, job->runs, 0.05);
+    out->high = dqn_quantile(out->log_return, job->runs, 0.95);
+    for (size_t point = 0; point < DQN_REPORT_BAND; point++) {
+        double *const column = job->grid + point * job->runs;
+        out->band_low[point] = dqn_quantile(column, job->runs, 0.05);
+        out->band_high[point] = dqn_quantile(column, job->runs, 0.95);
+    }
+}
+
 enum dqn_status dqn_random_run(const struct dqn_trading_report *r,
-                               const struct trading_params *params, size_t runs,
+                               const struct trading_params *params, size_t runs, size_t threads,
                                const uint64_t *counts, struct dqn_random_runs *out) {
-    struct drawn_policy drawn = {0};
-    double *grid = NULL;
+    struct random_job job = {.report = r, .params = params, .runs = runs};
     uint64_t sum = 0;
     enum dqn_status status = DQN_OK;
     for (size_t a = 0; a < TRADING_ACTIONS; a++) {
         sum += counts != NULL ? counts[a] : 1;
-        drawn.up_to[a] = sum;
+        job.up_to[a] = sum;
     }
     *out = (struct dqn_random_runs){.runs = runs};
     DQN_TRY_GOTO(dqn_alloc((void **)&out->log_return, runs, sizeof(double), "random runs"));
     DQN_TRY_GOTO(dqn_alloc((void **)&out->band_low, DQN_REPORT_BAND, sizeof(double), "a band"));
     DQN_TRY_GOTO(dqn_alloc((void **)&out->band_high, DQN_REPORT_BAND, sizeof(double), "a band"));
-    DQN_TRY_GOTO(dqn_alloc((void **)&grid, runs * DQN_REPORT_BAND, sizeof(double), "a band"));
-    for (drawn.run = 0; drawn.run < runs; drawn.run++) {
-        DQN_TRY_GOTO(one_random(r, params, &drawn, out, grid));
-    }
-    out->low = dqn_quantile(out->log_return, runs, 0.05);
-    out->high = dqn_quantile(out->log_return, runs, 0.95);
-    for (size_t point = 0; point < DQN_REPORT_BAND; point++) {
-        out->band_low[point] = dqn_quantile(grid + point * runs, runs, 0.05);
-        out->band_high[point] = dqn_quantile(grid + point * runs, runs, 0.95);
-    }
+    DQN_TRY_GOTO(dqn_alloc((void **)&job.turnover, runs, sizeof(double), "random runs"));
+    DQN_TRY_GOTO(dqn_alloc((void **)&job.grid, runs * DQN_REPORT_BAND, sizeof(double), "a band"));
+    job.log_return = out->log_return;
+    DQN_TRY_GOTO(dqn_parallel(threads, runs, one_random, &job));
+    judge_random(&job, out);
 done:
-    free(grid);
+    free(job.turnover);
+    free(job.grid);
     return status;
 }
 

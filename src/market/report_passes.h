@@ -38,10 +38,10 @@ enum dqn_status dqn_pass_run_fixed(const struct dqn_trading_report *r,
                                    const struct trading_params *params, uint32_t action,
                                    double risk_free, struct dqn_report_pass *out);
 
-/* Runs that draw their actions by `counts` [45], or uniformly where that is NULL. The caller frees.
- */
+/* Runs that draw their actions by `counts` [45], or uniformly where that is NULL; equal at any
+ * number of threads (0 = one a core). The caller frees. */
 enum dqn_status dqn_random_run(const struct dqn_trading_report *r,
-                               const struct trading_params *params, size_t runs,
+                               const struct trading_params *params, size_t runs, size_t threads,
                                const uint64_t *counts, struct dqn_random_runs *out);
 void dqn_random_none(struct dqn_random_runs *out);
 void dqn_random_free(struct dqn_random_runs *random);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../parallel.h"
 #include "hindsight.h"
 #include "ou_optimum.h"
 #include "report_passes.h"
@@ -184,8 +185,8 @@ static enum dqn_status run_agent(struct dqn_trading_report *r, const struct dqn_
     r->bars = r->track.n;
     r->ruined = r->records[r->bars - 1].terminated != 0;
     r->ruin_time_ns = r->market->bars.time_ns[r->track.bar[r->bars - 1]];
-    DQN_TRY(
-        dqn_bootstrap_compute(&r->track, year, rf, (size_t)config->report.bootstrap, &r->interval));
+    DQN_TRY(dqn_bootstrap_compute(&r->track, year, rf, (size_t)config->report.bootstrap,
+                                  (size_t)config->run.threads, &r->interval));
     DQN_TRY(dqn_sharpe_test_compute(&r->track, year, rf, r->trials, &r->sharpe_test));
     DQN_TRY(dqn_trades_find(r->records, r->bars, &r->trades));
     dqn_trades_figures(&r->trades, &r->trade_figures);
@@ -216,7 +217,8 @@ static enum dqn_status run_all(struct dqn_trading_report *r, const struct dqn_co
     dqn_relation_compute(&r->track, &r->buy_hold.track, r->bars_per_year, r->risk_free,
                          &r->relation);
     if (config->report.random_runs > 0) {
-        DQN_TRY(dqn_random_run(r, &params, (size_t)config->report.random_runs, NULL, &r->random));
+        DQN_TRY(dqn_random_run(r, &params, (size_t)config->report.random_runs,
+                               (size_t)config->run.threads, NULL, &r->random));
     }
     return run_optimum(r, config, &params, policy);
 }
@@ -337,19 +339,41 @@ done:
     return status;
 }
 
-/* Part by part, chained as the agent's account is. */
+/* What the parts make of an account. */
+struct best_parts {
+    const struct dqn_trading_report *report;
+    const struct trading_params *params;
+    double *equity; /* [parts] */
+};
+
+static enum dqn_status best_part(void *context, size_t i) {
+    const struct best_parts *parts = context;
+    const struct trading_params own =
+        dqn_part_params(parts->params, dqn_report_part(parts->report, i));
+    return dqn_hindsight_run(&own, &parts->equity[i], NULL);
+}
+
+/* Wealth after all parts, chained as the agent's account is. */
+static double chained(const struct best_parts *parts, size_t n) {
+    double wealth = 1.0;
+    for (size_t i = 0; i < n; i++) {
+        const double grown = parts->equity[i] / parts->params->initial_equity;
+        wealth = parts->params->fixed_notional != 0 ? wealth + grown - 1.0 : wealth * grown;
+    }
+    return wealth;
+}
+
 static enum dqn_status run_hindsight(struct dqn_trading_report *r,
-                                     const struct trading_params *params) {
+                                     const struct trading_params *params, size_t threads) {
+    const size_t n = dqn_report_parts(r);
+    struct best_parts parts = {.report = r, .params = params};
+    DQN_TRY(dqn_alloc((void **)&parts.equity, n, sizeof *parts.equity, "accounts with hindsight"));
+    const enum dqn_status status = dqn_parallel(threads, n, best_part, &parts);
+    const double wealth = status == DQN_OK ? chained(&parts, n) : NAN;
+    free(parts.equity);
+    DQN_TRY(status);
     struct dqn_report_hindsight *h = &r->hindsight;
     const bool adds = params->fixed_notional != 0;
-    double wealth = 1.0;
-    for (size_t i = 0; i < dqn_report_parts(r); i++) {
-        const struct trading_params own = dqn_part_params(params, dqn_report_part(r, i));
-        double equity;
-        DQN_TRY(dqn_hindsight_run(&own, &equity, NULL));
-        const double grown = equity / params->initial_equity;
-        wealth = adds ? wealth + grown - 1.0 : wealth * grown;
-    }
     h->total_return = adds ? wealth - 1.0 : NAN;
     h->log_return = !adds && wealth > 0.0 ? log(wealth) : NAN;
     const double best = adds ? h->total_return : h->log_return;
@@ -372,9 +396,10 @@ enum dqn_status dqn_trading_report_extend(struct dqn_trading_report *r,
     if (config->report.random_runs > 0) {
         dqn_random_free(&r->random_same);
         DQN_TRY(dqn_random_run(r, &params, (size_t)config->report.random_runs,
-                               &r->track.actions[0][0], &r->random_same));
+                               (size_t)config->run.threads, &r->track.actions[0][0],
+                               &r->random_same));
     }
-    DQN_TRY(run_hindsight(r, &params));
+    DQN_TRY(run_hindsight(r, &params, (size_t)config->run.threads));
     DQN_TRY(run_sensitivities(r, config, &agent));
     dqn_trading_report_judge(r);
     return DQN_OK;
