@@ -351,13 +351,10 @@ DQN_SHARED int trading_settle(struct trading_state *state, const struct trading_
     return record->margin_call | record->border_close;
 }
 
-/* One step, with its record. */
-DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *state,
-                                                        const struct trading_params *params,
-                                                        const struct dqn_env_key *key,
-                                                        uint32_t action, float *observation,
-                                                        struct trading_step_record *record) {
-    const struct trading_params *p = params;
+/* One step, with its record, for who does not look at what it leads to. */
+DQN_SHARED void trading_step_blind(struct trading_state *state, const struct trading_params *p,
+                                   const struct dqn_env_key *key, uint32_t action,
+                                   struct trading_step_record *record) {
     const uint64_t now = state->bar, next = now + 1;
     trading_open_record(record, p, state, action);
     struct trading_bar bar;
@@ -388,7 +385,16 @@ DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *st
     record->truncated = !record->terminated && state->left == 0;
     record->reward = trading_reward(p, state, record);
     trading_advance(state, p, next, record->units_before, traded, record);
-    trading_observe(p, state, observation);
+}
+
+/* One step, with its record. */
+DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *state,
+                                                        const struct trading_params *params,
+                                                        const struct dqn_env_key *key,
+                                                        uint32_t action, float *observation,
+                                                        struct trading_step_record *record) {
+    trading_step_blind(state, params, key, action, record);
+    trading_observe(params, state, observation);
     struct dqn_env_outcome outcome;
     outcome.reward = (float)record->reward;
     outcome.terminated = record->terminated;

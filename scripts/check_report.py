@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Checks a report folder of dqn-eval --report: computes its figures again from equity.csv and
-trades.csv, compares the page with report.json, and, where they are installed (pip install quantstats
-empyrical-reloaded), compares with these libraries wherever definitions agree (docs/report.md).
+trades.csv, those of folds as well, compares the page with report.json, and, where they are installed
+(pip install quantstats empyrical-reloaded), compares with these libraries wherever definitions agree
+(docs/report.md). Where Chromium is installed the page is rendered 390 and 1280 pixels wide: nothing may
+be wider than the page, be cut at its edges, or lie over another label of a chart.
 
     scripts/check_report.py DIR
 
@@ -12,7 +14,12 @@ import html.parser
 import json
 import math
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import urllib.parse
 
 TOLERANCE = 1e-9
 failures = []
@@ -67,6 +74,7 @@ def daily(rows, equity):
 
 
 def check_by_hand(report, rows, column, figures):
+    rows = [row for row in rows if row[column]]  # an agent has no equity after its ruin
     equity = [float(row[column]) for row in rows]
     a_year, risk_free = report["bars_per_year"], report["risk_free"]
     if min(equity[:-1]) <= 0:
@@ -95,7 +103,7 @@ def check_by_hand(report, rows, column, figures):
 
 
 def check_relation(report, agent, market):
-    if min(agent + market) <= 0 or len(agent) < 31:
+    if min(agent + market) <= 0 or len(agent) < 31 or len(agent) != len(market):
         return
     y = [math.log(1 + v) for v in returns(agent)]
     x = [math.log(1 + v) for v in returns(market)]
@@ -146,33 +154,164 @@ class Page(html.parser.HTMLParser):
         self.key = None
 
 
+def check_folds(report, rows):
+    """The folds' figures from the fold column, their chain, and the seed that stands for each."""
+    folds = report["folds"]
+    if not folds or report["ruined"] or min(float(row["equity"]) for row in rows) <= 0:
+        return
+    a_year, risk_free = report["bars_per_year"], report["risk_free"]
+    chained, costs, step = 1.0, 0.0, 1
+    for fold in folds:
+        name, steps, figures = f"fold {fold['fold']}", fold["steps"], fold["figures"]
+        if any(int(row["fold"]) != fold["fold"] for row in rows[step:step + steps]):
+            failures.append(f"{name}: its rows in equity.csv")
+        equity = [float(row["equity"]) for row in rows[step - 1:step + steps]]
+        market = [float(row["buy_and_hold"]) for row in rows[step - 1:step + steps]]
+        step += steps
+        x = returns(equity)
+        compare(f"{name}: total return", figures["total_return"], equity[-1] / equity[0] - 1)
+        compare(f"{name}: buy and hold", fold["buy_hold_return"], market[-1] / market[0] - 1)
+        compare(f"{name}: Sharpe", figures["sharpe"], sharpe(x, a_year, risk_free))
+        compare(f"{name}: largest drawdown", figures["max_drawdown"], largest_drawdown(equity))
+        seeds = sorted(seed["validation_return"] for seed in fold["seeds"])
+        chosen = [seed for seed in fold["seeds"] if seed["chosen"]]
+        compare(f"{name}: one seed is chosen", len(chosen), 1)
+        compare(f"{name}: seed", fold["seed"], chosen[0]["seed"])
+        compare(f"{name}: it is the median", fold["validation_return"],
+                seeds[(len(seeds) - 1) // 2])
+        if not report["market"]["data_changed"]:
+            # the walk-forward's own pass, one that was made when the fold was tested
+            compare(f"{name}: as tested then", figures["total_return"], chosen[0]["test_return"])
+        chained *= 1 + figures["total_return"]
+        costs += figures["costs"]
+    compare("folds: rows", len(rows), step)
+    compare("folds: chained", report["agent"]["total_return"], chained - 1)
+    compare("folds: costs", report["agent"]["costs"], costs)
+
+
+def agrees(shown, value):
+    """Whether a text on the page is a value of report.json, rounded to the digits shown."""
+    if isinstance(value, str):
+        return value.replace("T", " ").startswith(shown)
+    number = shown.replace("\u2212", "-").replace(",", "").replace("\u202f%", "")
+    if value is None or number == "n/a":
+        return value is None and number == "n/a"
+    scale = 100 if shown.endswith("%") else 1
+    mantissa, _, exponent = number.partition("e")
+    digits = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    # half of the last digit shown, and a hair for ties
+    return abs(float(number) - scale * value) <= 0.5000001 * 10.0 ** -digits
+
+
+def find(report, key):
+    value = report
+    for part in key.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
 def check_page(report, folder):
     page = Page()
     text = (folder / "report.html").read_text(encoding="utf-8")
     page.feed(text)
-    wrong = 0
-    for key, shown in page.found:
-        value = report
-        for part in key.split("."):
-            value = value[int(part)] if isinstance(value, list) else value[part]
-        number = shown.replace("\u2212", "-").replace(",", "").replace("\u202f%", "")
-        if value is None or number == "n/a":
-            good = value is None and number == "n/a"
-        else:
-            scale = 100 if shown.endswith("%") else 1
-            digits = len(number.partition(".")[2])
-            # half of the last digit shown, and a hair for ties
-            good = abs(float(number) - scale * value) <= 0.5000001 * 10 ** -digits
-        wrong += not good
-        if not good:
-            print(f"OFF page: {key} shows {shown}, report.json has {value}")
-    print(f"{'ok ' if wrong == 0 else 'OFF'} page: {len(page.found)} figures against report.json")
+    wrong = [(key, shown) for key, shown in page.found if not agrees(shown, find(report, key))]
+    for key, shown in wrong:
+        print(f"OFF page: {key} shows {shown}, report.json has {find(report, key)}")
+    print(f"{'OFF' if wrong else 'ok '} page: {len(page.found)} figures against report.json")
     if wrong or len(page.found) < 60:
         failures.append("page")
+    wanted = {f"folds.{i}.{member}" for i in range(len(report["folds"])) for member in (
+        "fold", "seed", "validation_return", "figures.total_return", "buy_hold_return",
+        "figures.sharpe", "figures.max_drawdown", "figures.turnover", "figures.costs",
+        "train.first_time", "train.last_time", "validation.first_time", "validation.last_time",
+        "test.first_time", "test.last_time")}
+    missing = wanted - {key for key, _ in page.found}
+    if missing:
+        failures.append(f"the page lacks {', '.join(sorted(missing))}")
     for outside in ("http:", "https:", "<script", "url("):
         if outside in text:
             failures.append(f"page has {outside}")
             print(f"OFF page: contains {outside}")
+
+
+# Measures the page in a frame of each width and writes what is wrong, and all data-key texts, into the
+# frame's parent.
+MEASURE = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">
+<script>
+const found = {}, widths = [390, 1280];
+let left = widths.length;
+function measure(frame, width) {
+  const doc = frame.contentDocument, wrong = [];
+  if (doc.documentElement.scrollWidth > width) {
+    wrong.push(`the page is ${doc.documentElement.scrollWidth} wide`);
+  }
+  for (const e of doc.querySelectorAll("h1,h2,p,figure,.tile,.tile *,.yl,.xl,.fl,.legend span")) {
+    const r = e.getBoundingClientRect();
+    if (r.width > 0 && (r.left < -0.5 || r.right > width + 0.5)) {
+      wrong.push(`cut at the edge: ${e.textContent.slice(0, 40)}`);
+    }
+  }
+  for (const figure of doc.querySelectorAll("figure")) {
+    const labels = [...figure.querySelectorAll(".yl,.xl,.fl,.legend span")]
+      .map(e => [e, e.getBoundingClientRect()]).filter(([e, r]) => r.width > 0);
+    labels.forEach(([a, p], i) => labels.slice(i + 1).forEach(([b, q]) => {
+      if (!a.contains(b) && p.left < q.right - 1 && q.left < p.right - 1 &&
+          p.top < q.bottom - 3 && q.top < p.bottom - 3) {
+        wrong.push(`labels overlap: ${a.textContent} and ${b.textContent}`);
+      }
+    }));
+  }
+  const figures = [...doc.querySelectorAll("[data-key]")].map(e => [e.dataset.key, e.textContent]);
+  found[width] = {wrong, figures, charts: doc.querySelectorAll("svg").length};
+}
+for (const width of widths) {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `border:0;width:${width}px;height:900px`;
+  frame.onload = () => {
+    measure(frame, width);
+    if (--left === 0) {
+      document.body.innerHTML = "";
+      document.body.textContent = "RESULT" + encodeURIComponent(JSON.stringify(found)) + "END";
+    }
+  };
+  frame.src = "PAGE";
+  document.body.append(frame);
+}
+</script>"""
+
+
+def render(folder):
+    """What Chromium sees, by width; None where it is not installed or does not start."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        return None
+    with tempfile.TemporaryDirectory() as work:
+        frame = pathlib.Path(work) / "frame.html"
+        page = (folder / "report.html").resolve().as_uri()
+        frame.write_text(MEASURE.replace("PAGE", page), encoding="utf-8")
+        done = subprocess.run(
+            [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={work}/user",
+             "--allow-file-access-from-files", "--virtual-time-budget=20000", "--dump-dom",
+             frame.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+    match = re.search("RESULT(.*)END", done.stdout)
+    return json.loads(urllib.parse.unquote(match[1])) if match else None
+
+
+def check_rendered(report, folder):
+    seen = render(folder)
+    if seen is None:
+        print("    Chromium is not installed or does not start: the page was not rendered")
+        return
+    for width, result in seen.items():
+        wrong = result["wrong"] + [f"{key} shows {shown}" for key, shown in result["figures"]
+                                   if not agrees(shown, find(report, key))]
+        for line in wrong:
+            print(f"OFF page at {width} pixels: {line}")
+        good = not wrong and result["charts"] == 5 and len(result["figures"]) >= 60
+        print(f"{'ok ' if good else 'OFF'} page at {width} pixels: {result['charts']} charts, "
+              f"{len(result['figures'])} figures against report.json")
+        if not good:
+            failures.append(f"page at {width} pixels")
 
 
 def check_libraries(report, rows):
@@ -181,6 +320,7 @@ def check_libraries(report, rows):
     except ImportError:
         print("    pandas is not installed: no comparison with other libraries")
         return
+    rows = [row for row in rows if row["equity"]]
     equity = pandas.Series([float(row["equity"]) for row in rows],
                            index=pandas.to_datetime([row["time"] for row in rows], utc=True))
     x, a_year = equity.pct_change().dropna(), report["bars_per_year"]
@@ -192,8 +332,11 @@ def check_libraries(report, rows):
         import empyrical
         compare("empyrical cum_returns_final", ours["total_return"],
                 empyrical.cum_returns_final(x))
-        compare("empyrical annual_return", ours["cagr"],
-                empyrical.annual_return(x, annualization=a_year))
+        if ours["cagr"] is not None:  # they give one for less than a quarter of a year as well
+            compare("empyrical annual_return", ours["cagr"],
+                    empyrical.annual_return(x, annualization=a_year))
+            compare("empyrical calmar_ratio", ours["calmar"],
+                    empyrical.calmar_ratio(x, annualization=a_year))
         compare("empyrical annual_volatility", ours["volatility"],
                 empyrical.annual_volatility(x, annualization=a_year))
         compare("empyrical sharpe_ratio", ours["sharpe"],
@@ -201,8 +344,6 @@ def check_libraries(report, rows):
         compare("empyrical sortino_ratio", ours["sortino"],
                 empyrical.sortino_ratio(x, annualization=a_year))
         compare("empyrical max_drawdown", ours["max_drawdown"], -empyrical.max_drawdown(x))
-        compare("empyrical calmar_ratio", ours["calmar"],
-                empyrical.calmar_ratio(x, annualization=a_year))
     except ImportError:
         print("    empyrical is not installed")
     try:
@@ -215,7 +356,8 @@ def check_libraries(report, rows):
         compare("quantstats sortino", ours["sortino"], float(stats.sortino(x, periods=a_year)))
         compare("quantstats max_drawdown (of equity)", ours["max_drawdown"],
                 -float(stats.max_drawdown(equity)))
-        compare("quantstats cagr", ours["cagr"], float(stats.cagr(x, periods=a_year)))
+        if ours["cagr"] is not None:
+            compare("quantstats cagr", ours["cagr"], float(stats.cagr(x, periods=a_year)))
     except ImportError:
         print("    quantstats is not installed")
 
@@ -234,7 +376,9 @@ def main():
     check_by_hand(report, rows, "short_and_hold", report["short_hold"])
     check_relation(report, agent, market)
     check_trades(report, folder)
+    check_folds(report, rows)
     check_page(report, folder)
+    check_rendered(report, folder)
     check_libraries(report, rows)
     if failures:
         sys.exit(f"{len(failures)} of the figures are off: {', '.join(failures)}")

@@ -7,15 +7,20 @@
 
 The search space is over configuration keys (docs/sweeps.md has an example). Needs the Python
 packages optuna, pyyaml and matplotlib.
+
+Exit codes: 0 the sweep is complete, 1 not one trial gave a value (the reasons are printed), 2 usage or
+specification, 5 the output folder cannot be used, 130 stopped; the same command goes on.
 """
 import argparse
 import csv
 import ctypes
 import fcntl
+import importlib.util
 import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -31,19 +36,81 @@ EXIT_REASONS = {
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def fail(message):
+def fail(message, code=2):
     print(f"sweep: {message}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
+
+
+def read_yaml(path):
+    """YAML in which numbers are what dqn-train calls numbers: for PyYAML alone 1e-4 is a text."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float",
+                                 re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+                                 list("-+.0123456789"))
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        fail(f"cannot read {path}: {error}")
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_numbers(path, spec):
+    for key in ("trials", "parallel"):
+        if not isinstance(spec[key], int) or isinstance(spec[key], bool) or spec[key] < 1:
+            fail(f"{path}: {key} is {spec[key]!r}; it must be a whole number of at least 1")
+    for key in ("seed", "max_retries"):
+        if not isinstance(spec[key], int) or isinstance(spec[key], bool) or spec[key] < 0:
+            fail(f"{path}: {key} is {spec[key]!r}; it must be a whole number of at least 0")
+    for key in ("time_limit_s", "min_free_mb"):
+        if not is_number(spec[key]) or spec[key] < 0:
+            fail(f"{path}: {key} is {spec[key]!r}; it must be a number of at least 0")
+
+
+def check_space(path, name, space):
+    """One key of the search space: what Optuna would refuse is refused here, with the place."""
+    where = f"{path}: space {name!r}"
+    if not isinstance(name, str):
+        fail(f"{where} is no configuration key")
+    if not isinstance(space, dict) or ("choices" in space) == ("low" in space):
+        fail(f"{where} needs either choices: [...] or low: and high:")
+    known = {"choices"} if "choices" in space else {"low", "high", "log", "step"}
+    for key in space:
+        if key not in known:
+            fail(f"{where}: {key!r} is unknown here; known are {', '.join(sorted(known))}")
+    if "choices" in space:
+        if not isinstance(space["choices"], list) or not space["choices"]:
+            fail(f"{where}: choices is {space['choices']!r}; it must be a list, such as [32, 64]")
+        for choice in space["choices"]:
+            for value in choice if isinstance(choice, list) else [choice]:
+                if not isinstance(value, (str, int, float)):
+                    fail(f"{where}: {choice!r} is no value of a configuration key")
+        return
+    for key in ("low", "high", "step"):
+        if key in space and not is_number(space[key]):
+            fail(f"{where}: {key} is {space[key]!r}, which is no number")
+    if not isinstance(space.get("log", False), bool):
+        fail(f"{where}: log is {space['log']!r}; it must be true or false")
+    if not space["low"] < space.get("high", -math.inf):
+        fail(f"{where}: low must be below high")
+    if space.get("log") and ("step" in space or space["low"] <= 0):
+        fail(f"{where}: with log, low must be above 0, and there is no step")
+    if "step" in space and space["step"] <= 0:
+        fail(f"{where}: step must be above 0")
+    whole = isinstance(space["low"], int) and isinstance(space["high"], int)
+    if whole and not isinstance(space.get("step", 1), int):
+        fail(f"{where}: step is {space['step']!r}, but low and high are whole: write 1.0 for reals")
 
 
 def load_spec(path):
     """Reads and checks the specification; relative paths start at its folder."""
-    import yaml
-
-    try:
-        spec = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        fail(f"cannot read {path}: {error}")
+    spec = read_yaml(path)
     if not isinstance(spec, dict):
         fail(f"{path} must be a mapping")
     known = {"config", "output", "metric", "direction", "trials", "parallel", "seed", "overrides",
@@ -65,15 +132,22 @@ def load_spec(path):
     spec.setdefault("min_free_mb", 500)
     if spec["direction"] not in ("maximize", "minimize"):
         fail(f"{path}: direction is {spec['direction']!r}, not maximize or minimize")
-    for key in ("trials", "parallel"):
-        if not isinstance(spec[key], int) or spec[key] < 1:
-            fail(f"{path}: {key} must be a whole number of at least 1")
+    check_numbers(path, spec)
+    for key in ("space", "overrides"):
+        if not isinstance(spec[key], dict):
+            fail(f"{path}: {key} must be a mapping of configuration keys")
+    for key in ("config", "output", "program", "metric"):
+        if not isinstance(spec.get(key, ""), str):
+            fail(f"{path}: {key} is {spec[key]!r}; it must be a text")
     for name, space in spec["space"].items():
-        if not isinstance(space, dict) or ("choices" in space) == ("low" in space):
-            fail(f"{path}: space {name!r} needs either choices: [...] or low: and high:")
-        if "low" in space and not space["low"] < space.get("high", -math.inf):
-            fail(f"{path}: space {name!r}: low must be below high")
+        check_space(path, name, space)
     spec["config"] = str((path.parent / spec["config"]).resolve())
+    if not os.path.isfile(spec["config"]):
+        fail(f"{path}: config {spec['config']} is no file")
+    if "program" in spec:
+        spec["program"] = str((path.parent / spec["program"]).resolve())
+        if not os.access(spec["program"], os.X_OK) or os.path.isdir(spec["program"]):
+            fail(f"{path}: program {spec['program']} cannot be run")
     spec["output"] = str((path.parent / spec.get("output", f"{path.stem}-sweep")).resolve())
     return spec
 
@@ -173,11 +247,12 @@ class Sweep:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.optuna, self.spec, self.program = optuna, spec, program
         self.output = pathlib.Path(spec["output"])
-        self.output.mkdir(parents=True, exist_ok=True)
-        self.lock()
-        self.study = optuna.create_study(
-            study_name="sweep", storage=f"sqlite:///{self.output}/study.db", load_if_exists=True,
-            direction=spec["direction"])
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            self.lock()
+        except OSError as error:
+            fail(f"the folder {self.output} cannot be used: {error}", 5)
+        self.study = self.open_study()
         # The sampler's state is not stored: a sweep that goes on must not draw the same again.
         self.study.sampler = optuna.samplers.TPESampler(
             seed=spec["seed"] + len(self.study.trials), constant_liar=True)
@@ -185,11 +260,28 @@ class Sweep:
         self.running, self.stopping = [], False
 
     def lock(self):
-        self.lock_file = open(self.output / "lock", "w")
+        self.lock_file = open(self.output / "lock", "a+")
         try:
             fcntl.flock(self.lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fail(f"another sweep is at work in {self.output}")
+            self.lock_file.seek(0)
+            fail(f"another sweep is at work in {self.output} "
+                 f"(process {self.lock_file.read().strip() or 'unknown'})", 5)
+        self.lock_file.truncate(0)
+        self.lock_file.write(f"{os.getpid()}\n")
+        self.lock_file.flush()
+
+    def open_study(self):
+        import sqlalchemy
+
+        url = sqlalchemy.engine.URL.create("sqlite", database=str(self.output / "study.db"))
+        try:
+            return self.optuna.create_study(
+                study_name="sweep", storage=url.render_as_string(), load_if_exists=True,
+                direction=self.spec["direction"])
+        except (sqlalchemy.exc.SQLAlchemyError, self.optuna.exceptions.OptunaError) as error:
+            fail(f"{self.output}/study.db cannot be used: {str(error).splitlines()[0]}; "
+                 "use another output folder", 5)
 
     def check_same_space(self):
         """A study goes on only with the space, config and metric that it began with."""
@@ -364,8 +456,24 @@ def report(sweep):
         value = "" if r["value"] is None else f"{r['value']:.6g}"
         params = "  ".join(f"{shown(r['params'].get(n)):>{len(n)}}" for n in names)
         print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}")
-    plot(sweep, [r for r in rows if r["value"] is not None], names)
-    print(f"\n{sweep.output}/results.csv and sweep.png hold the same")
+    plotted = plot(sweep, [r for r in rows if r["value"] is not None], names)
+    also = " and sweep.png hold" if plotted else " holds"
+    print(f"\n{sweep.output}/results.csv{also} the same")
+
+
+def all_failed(sweep):
+    """Whether not one trial gave a value, although some have ended; then says why."""
+    rows = [json.loads(p.read_text()) for p in sorted((sweep.output / "results").glob("*.json"))]
+    if not rows or any(r["value"] is not None for r in rows):
+        return False
+    reasons = {}
+    for row in rows:
+        reasons.setdefault(row["reason"], []).append(str(row["trial"]))
+    print(f"sweep: not one of {len(rows)} trials gave a value:", file=sys.stderr)
+    for reason, trials in reasons.items():
+        print(f"  {reason} (trial {', '.join(trials)}; see {sweep.output}/trial-*/log.txt)",
+              file=sys.stderr)
+    return True
 
 
 def shown(value):
@@ -374,13 +482,14 @@ def shown(value):
 
 
 def plot(sweep, rows, names):
+    """Writes sweep.png; False where there is nothing to show."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     if not rows:
-        return
+        return False
     figure, axes = plt.subplots(1, 1 + len(names), figsize=(4 * (1 + len(names)), 3.5),
                                 squeeze=False, constrained_layout=True)
     first = axes[0][0]
@@ -400,6 +509,7 @@ def plot(sweep, rows, names):
             axis.set_xscale("log")
         axis.set(xlabel=name)
     figure.savefig(sweep.output / "sweep.png", dpi=120)
+    return True
 
 
 def main():
@@ -409,17 +519,16 @@ def main():
     parser.add_argument("--report", action="store_true", help="table and plot only")
     parser.add_argument("--retry-failed", action="store_true", help="try failed trials again")
     arguments = parser.parse_args()
-    try:
-        import matplotlib  # noqa: F401
-        import optuna  # noqa: F401
-        import yaml  # noqa: F401
-    except ImportError as error:
-        fail(f"{error.name} is missing: pip install optuna pyyaml matplotlib")
+    for name in ("optuna", "yaml", "matplotlib"):
+        if importlib.util.find_spec(name) is None:
+            fail(f"{name} is missing: pip install optuna pyyaml matplotlib")
     spec = load_spec(arguments.spec.resolve())
     sweep = Sweep(spec, find_program(spec))
     complete = arguments.report or sweep.run(arguments.retry_failed)
     report(sweep)
-    sys.exit(0 if complete else 130)
+    if not complete:
+        sys.exit(130)
+    sys.exit(1 if all_failed(sweep) else 0)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,15 @@ const char *dqn_status_name(enum dqn_status status) {
     return status_table[status].name;
 }
 
+/* Names of files and values come from anywhere: no control character of theirs reaches a terminal.
+ * Line ends are our own. */
+static void hide_controls(char *text) {
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        *text = (c < 0x20 && c != '\n') || c == 0x7f ? '?' : *text;
+    }
+}
+
 enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
     /* The arguments may point into the current text. */
     char text[ERROR_TEXT_SIZE];
@@ -43,6 +52,7 @@ enum dqn_status dqn_fail(enum dqn_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    hide_controls(text);
     memcpy(error_text, text, sizeof text);
     return status;
 }
@@ -64,6 +74,7 @@ enum dqn_status dqn_fail_prefix(enum dqn_status status, const char *format, ...)
     va_end(args);
     append(text, ": ");
     append(text, error_text);
+    hide_controls(text);
     memcpy(error_text, text, sizeof text);
     return status;
 }
@@ -86,6 +97,7 @@ void dqn_log_set_quiet(bool quiet) {
 static void write_line(const char *prefix, const char *format, va_list args) {
     char line[ERROR_TEXT_SIZE];
     vsnprintf(line, sizeof line, format, args);
+    hide_controls(line);
     fprintf(stderr, "%s%s\n", prefix, line);
 }
 
@@ -126,6 +138,43 @@ enum dqn_status dqn_alloc(void **out, size_t count, size_t size, const char *wha
                         dqn_format_bytes(text, sizeof text, bytes));
     }
     return DQN_OK;
+}
+
+size_t dqn_utf8_length(const char *text, size_t left) {
+    const unsigned char *t = (const unsigned char *)text;
+    const size_t length = t[0] < 0x80   ? 1
+                          : t[0] < 0xc2 ? 0
+                          : t[0] < 0xe0 ? 2
+                          : t[0] < 0xf0 ? 3
+                          : t[0] < 0xf5 ? 4
+                                        : 0;
+    if (length > left) {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if ((t[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    const bool overlong = (t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xf0 && t[1] < 0x90);
+    /* surrogates, and beyond U+10FFFF */
+    const bool outside = (t[0] == 0xed && t[1] > 0x9f) || (t[0] == 0xf4 && t[1] > 0x8f);
+    return overlong || outside ? 0 : length;
+}
+
+bool dqn_text_is_plain(const char *text) {
+    while (*text != '\0') {
+        const size_t n = dqn_utf8_length(text, SIZE_MAX);
+        const unsigned char first = (unsigned char)text[0];
+        /* U+0080 to U+009F are controls too; in UTF-8 they are C2 and their own number. */
+        const bool control =
+            first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)text[1] < 0xa0);
+        if (n == 0 || control) {
+            return false;
+        }
+        text += n;
+    }
+    return true;
 }
 
 double dqn_clock_s(void) {

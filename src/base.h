@@ -15,15 +15,17 @@
 #define DQN_STATUS_LIST(X)                                                                         \
     X(DQN_OK, 0)                                                                                   \
     X(DQN_ERR_INTERNAL, 1)                                                                         \
-    X(DQN_ERR_STATE, 1)      /* called at the wrong moment */                                      \
-    X(DQN_ERR_MEMORY, 1)     /* host memory is used up */                                          \
-    X(DQN_ERR_CONFIG, 2)     /* usage or configuration */                                          \
-    X(DQN_ERR_DATA, 3)       /* market data missing or bad */                                      \
-    X(DQN_ERR_DEVICE, 4)     /* no usable device, or it failed */                                  \
+    X(DQN_ERR_STATE, 1)         /* called at the wrong moment */                                   \
+    X(DQN_ERR_MEMORY, 1)        /* host memory is used up */                                       \
+    X(DQN_ERR_CONFIG, 2)        /* usage or configuration */                                       \
+    X(DQN_ERR_DATA, 3)          /* market data missing or bad */                                   \
+    X(DQN_ERR_DEVICE, 4)        /* no usable device, or it failed */                               \
     X(DQN_ERR_DEVICE_MEMORY, 4) /* device memory is used up; other work may go on */               \
-    X(DQN_ERR_DISK, 5)       /* reading or writing files */                                        \
-    X(DQN_ERR_NONFINITE, 6)  /* training left the finite numbers */                                \
-    X(DQN_ERR_CHECKPOINT, 7) /* a checkpoint is damaged or does not fit */
+    X(DQN_ERR_DISK, 5)          /* reading or writing files */                                     \
+    X(DQN_ERR_BUSY, 5)          /* another process holds the folder */                             \
+    X(DQN_ERR_NONFINITE, 6)     /* training left the finite numbers */                             \
+    X(DQN_ERR_CHECKPOINT, 7)    /* a checkpoint is damaged or does not fit */                      \
+    X(DQN_ERR_STOPPED, 130) /* left off because a signal asked to; main gives 128 + its number */
 
 enum dqn_status {
 #define DQN_STATUS_ENUM(name, code) name,
@@ -87,6 +89,14 @@ double dqn_clock_s(void);
 const char *dqn_format_bytes(char *text, size_t size, uint64_t bytes);
 /* "1,234,567" into a caller's buffer; returns it. */
 const char *dqn_format_count(char *text, size_t size, uint64_t count);
+
+/* Bytes of the UTF-8 character at `text`, 1 to 4; 0 when it is none (RFC 3629, section 4). A NUL is
+ * a character of one byte.
+ *   left  bytes there are, 1 or more; SIZE_MAX where a NUL ends the text, which is not read past */
+size_t dqn_utf8_length(const char *text, size_t left);
+
+/* Whether a text is UTF-8 without control characters: fit for names of files and for terminals. */
+bool dqn_text_is_plain(const char *text);
 
 #define DQN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

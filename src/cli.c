@@ -1,6 +1,8 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 enum { WORD_MAX = 128 };
@@ -52,6 +54,10 @@ static enum dqn_status add_argument(struct dqn_cli *cli, const char *word) {
         return dqn_fail(DQN_ERR_CONFIG, "'%s' is one word too many; usage: %s %s", word,
                         cli->spec->program, cli->spec->usage);
     }
+    if (word[0] == '\0') {
+        return dqn_fail(DQN_ERR_CONFIG, "a word of the command line is empty; usage: %s %s",
+                        cli->spec->program, cli->spec->usage);
+    }
     cli->argument[cli->n_arguments++] = word;
     return DQN_OK;
 }
@@ -70,6 +76,10 @@ static enum dqn_status add_option(struct dqn_cli *cli, int argc, char *const *ar
     }
     if (option->value != NULL) {
         value = equals != NULL ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+        if (value != NULL && value[0] == '\0') {
+            return dqn_fail(DQN_ERR_CONFIG, "%s has an empty value; it takes %s", option->name,
+                            option->value);
+        }
         if (value == NULL) {
             return dqn_fail(DQN_ERR_CONFIG, "%s needs a value: %s %s", option->name, option->name,
                             option->value);
@@ -142,6 +152,18 @@ void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out) {
         fprintf(out, "%s%s", i == 0 ? "" : " ", spec->options[i].name);
     }
     fprintf(out, "' %s\n", spec->program);
+}
+
+void dqn_cli_start(void) {
+    /* Reading only, on the standard output too: a write there fails, and is noticed at the end. */
+    static const int flags[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            const int opened = open("/dev/null", flags[fd]); /* the lowest number is taken */
+            DQN_CHECK(opened == fd || opened < 0);
+        }
+    }
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 enum dqn_status dqn_cli_finish_output(void) {

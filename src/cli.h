@@ -37,7 +37,8 @@ struct dqn_cli {
 };
 
 /* Takes argv apart: "--name value", "--name=value", flags; after "--" every word is an argument.
- * DQN_ERR_CONFIG for unknown options (naming the nearest), missing values, too many words. */
+ * DQN_ERR_CONFIG for unknown options (naming the nearest), missing or empty values, too many words.
+ */
 enum dqn_status dqn_cli_parse(struct dqn_cli *cli, const struct dqn_cli_spec *spec, int argc,
                               char *const *argv);
 bool dqn_cli_has(const struct dqn_cli *cli, const char *name);
@@ -50,6 +51,13 @@ size_t dqn_cli_values(const struct dqn_cli *cli, const char *name, const char **
 void dqn_cli_help(const struct dqn_cli_spec *spec, FILE *out);
 /* A bash completion script. */
 void dqn_cli_completion(const struct dqn_cli_spec *spec, FILE *out);
+
+/* For the start of a program.
+ * A standard descriptor that the caller closed is opened on /dev/null: else the next file gets its
+ * number, and messages land in it. What is printed to a closed standard output still counts as
+ * lost. A write beyond the limit on file sizes (ulimit -f) fails with EFBIG, and the program says
+ * so, instead of ending it by SIGXFSZ. */
+void dqn_cli_start(void);
 
 /* Hands on what was printed to the standard output and sees that all of it arrived; a program calls
  * it at the end of its work. DQN_ERR_DISK where any of it was lost (a full disk, a closed pipe). */

@@ -71,9 +71,6 @@ const char *dqn_real_text(char *text, size_t size, double value);
 /* Writes a key's value as YAML. */
 void dqn_key_write(FILE *out, const struct dqn_config *config, const struct dqn_key_ref *ref);
 
-/* Bytes of the UTF-8 character at c, 0 when it is not valid (RFC 3629, section 4). */
-size_t dqn_utf8_length(const unsigned char *c, size_t left);
-
 /* Reads YAML text of `bytes` bytes into config. Errors name source:line:column. */
 enum dqn_status dqn_config_yaml(struct dqn_config *config, const char *source, const char *text,
                                 size_t bytes);

@@ -55,6 +55,12 @@ static enum dqn_status check_training(const struct dqn_config *c) {
         return dqn_fail(DQN_ERR_CONFIG, "output = '' names no folder; leave the key out for "
                                         "the folder checkpoints");
     }
+    if (!dqn_text_is_plain(c->run.name)) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "name = '%s' has a control character or is no UTF-8; the run's folder is "
+                        "named after it: use letters, digits, - and _",
+                        c->run.name);
+    }
     const double learning = (double)(c->train.env_steps - c->train.learning_starts);
     if (c->train.replay_ratio * learning + 1e-6 < 1.0) {
         return dqn_fail(DQN_ERR_CONFIG,

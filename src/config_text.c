@@ -43,20 +43,19 @@ static bool needs_escape(unsigned code) {
 
 /* Double quotes, the one YAML form that can hold every text. */
 static void write_quoted(FILE *out, const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
     fputc('"', out);
     for (size_t left = strlen(text); left > 0;) {
-        const size_t n = dqn_utf8_length(c, left);
+        const size_t n = dqn_utf8_length(text, left);
         DQN_CHECK(n > 0);
-        const unsigned code = code_point(c, n);
+        const unsigned code = code_point((const unsigned char *)text, n);
         if (code == '"' || code == '\\') {
             fprintf(out, "\\%c", (char)code);
         } else if (needs_escape(code)) {
             fprintf(out, "\\u%04X", code);
         } else {
-            fwrite(c, 1, n, out);
+            fwrite(text, 1, n, out);
         }
-        c += n;
+        text += n;
         left -= n;
     }
     fputc('"', out);
@@ -229,7 +228,8 @@ static const char *const markdown_head =
     "  (leading zero), `1_000`, `0x10`, `1,5`, `nan`, `inf` and numbers in quotes.\n"
     "- **Truth values** are `true` and `false` alone.\n"
     "- **Ranges**: `[` and `]` include the end, `(` and `)` exclude it.\n"
-    "- **Paths** in a config file are relative to its folder; those of `--set` and of defaults to the\n"
+    "- **Paths** in a config file are relative to its folder; those of `--set` and of defaults to "
+    "the\n"
     "  present folder.\n"
     "- **Limits of a file**: 4 MB, 100000 keys, 64 KB a value, 16 levels, UTF-8 without a byte\n"
     "  order mark, one document.\n"
@@ -245,10 +245,10 @@ static const char *const markdown_head =
     "| 2 | usage or configuration |\n"
     "| 3 | market data missing or bad |\n"
     "| 4 | no usable device, it failed, or its memory is used up |\n"
-    "| 5 | reading or writing files |\n"
+    "| 5 | reading or writing files, or a folder in which another process trains |\n"
     "| 6 | training left the finite numbers |\n"
     "| 7 | a checkpoint is damaged or does not fit |\n"
-    "| 130, 143 | interrupted (SIGINT, SIGTERM) after a clean save |\n";
+    "| 129, 130, 143 | interrupted (SIGHUP, SIGINT, SIGTERM) after a clean save |\n";
 
 void dqn_config_markdown(FILE *out) {
     static const char *const resume[] = {"may", "ignored", "refused"};

@@ -274,7 +274,7 @@ static enum dqn_status set_text(const char *path, const char *name, const struct
         return dqn_fail(DQN_ERR_CONFIG, "%s is longer than %d bytes", name, DQN_TEXT_MAX - 1);
     }
     for (size_t i = 0; i < length;) {
-        const size_t n = dqn_utf8_length((const unsigned char *)value->text + i, length - i);
+        const size_t n = dqn_utf8_length(value->text + i, length - i);
         if (n == 0) {
             return dqn_fail(DQN_ERR_CONFIG, "%s is not valid UTF-8", path);
         }

@@ -44,25 +44,6 @@ static enum dqn_status fail_at(const char *source, int line, int column, const c
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-size_t dqn_utf8_length(const unsigned char *c, size_t left) {
-    const size_t n = c[0] < 0x80                   ? 1
-                     : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
-                     : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
-                     : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
-                                                   : 0;
-    if (n == 0 || n > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((c[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    const bool overlong = (c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xF0 && c[1] < 0x90);
-    const bool outside = (c[0] == 0xED && c[1] > 0x9F) || (c[0] == 0xF4 && c[1] > 0x8F);
-    return overlong || outside ? 0 : n;
-}
-
 static enum dqn_status check_bytes(const char *source, const char *text, size_t bytes) {
     const unsigned char *c = (const unsigned char *)text;
     if (bytes >= 3 && memcmp(c, "\xEF\xBB\xBF", 3) == 0) {
@@ -79,7 +60,7 @@ static enum dqn_status check_bytes(const char *source, const char *text, size_t 
     int line = 1;
     int column = 1;
     for (size_t i = 0; i < bytes;) {
-        const size_t n = dqn_utf8_length(c + i, bytes - i);
+        const size_t n = dqn_utf8_length(text + i, bytes - i);
         if (n == 0 || c[i] == 0) {
             return fail_at(source, line, column,
                            n == 0 ? "is not valid UTF-8; save the file as UTF-8"

@@ -127,6 +127,7 @@ done:
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_start();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {

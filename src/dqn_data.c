@@ -9,6 +9,7 @@
 #include "market/bars_write.h"
 #include "market/features_check.h"
 #include "market/timezone.h"
+#include "unfinished.h"
 #include "versions.h"
 
 static const struct dqn_cli_option options[] = {
@@ -29,9 +30,8 @@ static const struct dqn_cli_spec spec = {
         "on\n"
         "                           what comes later, nor on where the file began\n"
         "  convert FILE... OUT.h5   write the loaded bars as HDF5 (several files are joined)\n"
-        "  synth MARKET OUT.csv     write a synthetic market: realistic, martingale, drift, ou,\n"
-        "                           ou_shuffled, markov_visible, markov_hidden or micro; OUT.h5\n"
-        "                           for HDF5, - for the standard output\n"
+        "  synth MARKET OUT.csv     write a synthetic market; OUT.h5 for HDF5, - for the standard\n"
+        "                           output\n"
         "Files: CSV in many layouts, gzip, JSON rows, HDF5; see docs/market-data.md. Without "
         "FILE,\n"
         "describe and check take data.file, or the synthetic market.",
@@ -160,21 +160,43 @@ static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config 
     return status;
 }
 
+/* Index of a synthetic market; with every name in `list` on the way. -1 when there is none. */
+static int find_market(const char *wanted, char *list, size_t size) {
+    int found = -1;
+    size_t used = 0;
+    list[0] = '\0';
+    for (int i = 0;; i++) {
+        const char *const name = dqn_config_choice("synthetic.market", i);
+        if (strcmp(name, "?") == 0) {
+            return found;
+        }
+        found = strcmp(name, wanted) == 0 ? i : found;
+        const int n = snprintf(list + used, size - used, "%s%s", i > 0 ? ", " : "", name);
+        used = n > 0 && (size_t)n < size - used ? used + (size_t)n : used;
+    }
+}
+
+static void print_help(void) {
+    char markets[512];
+    dqn_cli_help(&spec, stdout);
+    find_market("", markets, sizeof(markets));
+    printf("\nmarkets of synth: %s\n", markets);
+}
+
 static enum dqn_status run_synth(const struct dqn_cli *cli, struct dqn_config *config) {
     struct dqn_bars bars;
     if (cli->n_arguments != 3) {
         return dqn_fail(DQN_ERR_CONFIG, "synth needs MARKET and OUT.csv; see dqn-data --help");
     }
+    if (cli->argument[2][0] == 0) {
+        return dqn_fail(DQN_ERR_CONFIG, "synth: the output has an empty name; give a file, or -");
+    }
     DQN_TRY(load_config(config, cli, 0, 0));
     const char *const wanted = cli->argument[1];
-    int market = -1;
-    for (int i = DQN_MARKET_REALISTIC; i <= DQN_MARKET_MICRO; i++) {
-        market = strcmp(dqn_config_choice("synthetic.market", i), wanted) == 0 ? i : market;
-    }
+    char markets[512];
+    const int market = find_market(wanted, markets, sizeof(markets));
     if (market < 0) {
-        return dqn_fail(DQN_ERR_CONFIG,
-                        "synth %s: the markets are realistic, martingale, drift, ou, ou_shuffled",
-                        wanted);
+        return dqn_fail(DQN_ERR_CONFIG, "synth %s: the markets are %s", wanted, markets);
     }
     config->synthetic.market = market;
     config->data.file.n = 0;
@@ -209,10 +231,12 @@ static enum dqn_status run(const struct dqn_cli *cli) {
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_start();
+    dqn_unfinished_watch();
     struct dqn_cli cli;
     enum dqn_status status = dqn_cli_parse(&cli, &spec, argc, argv);
     if (status == DQN_OK && dqn_cli_has(&cli, "--help")) {
-        dqn_cli_help(&spec, stdout);
+        print_help();
     } else if (status == DQN_OK && dqn_cli_has(&cli, "--version")) {
         dqn_versions_print(stdout);
     } else if (status == DQN_OK) {

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agents.h"
 #include "checkpoint.h"
@@ -14,7 +13,10 @@
 #include "market/trading_report.h"
 #include "report_folder.h"
 #include "run_folder.h"
+#include "unfinished.h"
 #include "versions.h"
+#include "walk_eval.h"
+#include "walk_forward.h"
 
 static const struct dqn_cli_option options[] = {
     {"--split", "train|validation|test", "trading: which part of the data; default test"},
@@ -33,9 +35,12 @@ static const struct dqn_cli_option options[] = {
 static const struct dqn_cli_spec spec = {
     .program = "dqn-eval",
     .usage = "CHECKPOINT|FOLDER [options]",
-    .about = "Evaluates the greedy policy of a checkpoint; of a run's folder, that of best.h5.\n"
-             "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
-             "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
+    .about =
+        "Evaluates the greedy policy of a checkpoint; of the folder of a run, or of runs\n"
+        "(the newest run), that of best.h5; of the newest checkpoint where there is none yet.\n"
+        "Of a walk-forward's folder: those of all folds, chained to one out-of-sample account.\n"
+        "Trading: one pass over a split with all costs, beside flat, buy and hold, short and\n"
+        "hold, and random runs (docs/report.md). Other environments: fresh episodes.",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};
@@ -69,23 +74,11 @@ static void close_subject(struct subject *s) {
     dqn_checkpoint_close(s->checkpoint);
 }
 
-/* FOLDER -> FOLDER/best.h5, or the newest checkpoint where no evaluation was made yet. */
-static enum dqn_status find_file(const char *path, char *out, size_t size) {
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        const int n = snprintf(out, size, "%s/best.h5", path);
-        if (n > 0 && (size_t)n < size && stat(out, &info) == 0) {
-            return DQN_OK;
-        }
-    }
-    return dqn_run_folder_resolve(out, size, path);
-}
-
 static enum dqn_status open_subject(struct subject *s, const char *path,
                                     const struct dqn_cli *cli) {
     const char *overrides[DQN_CLI_MAX];
     const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
-    DQN_TRY(find_file(path, s->file, sizeof s->file));
+    DQN_TRY(dqn_run_folder_best(s->file, sizeof s->file, path));
     DQN_TRY(dqn_checkpoint_open(&s->checkpoint, s->file));
     DQN_TRY(dqn_config_parse(&s->config, s->file, ".", dqn_checkpoint_config(s->checkpoint), n,
                              overrides));
@@ -151,25 +144,37 @@ static enum dqn_status parse_number(const char *option, const char *text, double
     return DQN_OK;
 }
 
-static enum dqn_status write_report(struct dqn_trading_report *report, const struct subject *s,
-                                    const struct dqn_cli *cli, struct dqn_greedy_policy *policy) {
+static enum dqn_status parse_trials(const struct dqn_cli *cli, double *out) {
+    return parse_number("--trials", dqn_cli_value(cli, "--trials"), 1.0, 1.0, 1e9, out);
+}
+
+/* The files, where they were asked for, and the report on the standard output. */
+static enum dqn_status write_report(const struct dqn_trading_report *report,
+                                    const struct dqn_cli *cli) {
     const char *folder = dqn_cli_value(cli, "--report");
-    double trials = 1.0;
-    DQN_TRY(parse_number("--trials", dqn_cli_value(cli, "--trials"), 1.0, 1.0, 1e9, &trials));
-    snprintf(report->subject, sizeof report->subject, "%s", s->file);
-    if (folder == NULL) {
-        return DQN_OK;
+    if (folder != NULL) {
+        DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
+        dqn_info("report: %s/report.html", folder);
     }
-    DQN_TRY(
-        dqn_trading_report_extend(report, &s->config, dqn_greedy_policy_action, policy, trials));
-    DQN_TRY(dqn_report_folder_write(report, folder, dqn_cli_has(cli, "--steps")));
-    dqn_info("report: %s/report.html", folder);
+    (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(report,
+                                                                                      stdout);
+    return DQN_OK;
+}
+
+/* Says what data the agent was trained on. */
+static enum dqn_status compare_data(struct dqn_trading_report *report, const struct subject *s) {
+    char *digest = NULL;
+    DQN_TRY(dqn_checkpoint_text(s->checkpoint, "market_sha256", &digest));
+    dqn_trading_report_trained_on(report, digest);
+    free(digest);
     return DQN_OK;
 }
 
 static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli *cli) {
     struct frozen frozen;
     enum dqn_split split;
+    double trials = 1.0;
+    DQN_TRY(parse_trials(cli, &trials));
     DQN_TRY(parse_split(dqn_cli_value(cli, "--split"), &split));
     DQN_TRY(load_frozen(s, &frozen));
     struct dqn_market *market = NULL;
@@ -180,9 +185,14 @@ static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli 
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
     DQN_TRY_GOTO(dqn_trading_report_create(&report, &s->config, market, split,
                                            dqn_greedy_policy_action, policy));
-    DQN_TRY_GOTO(write_report(&report, s, cli, policy));
-    (dqn_cli_has(cli, "--json") ? dqn_trading_report_json : dqn_trading_report_print)(&report,
-                                                                                      stdout);
+    snprintf(report.subject, sizeof report.subject, "%s", s->file);
+    DQN_TRY_GOTO(compare_data(&report, s));
+    if (dqn_cli_has(cli, "--report")) {
+        void *const contexts[] = {policy};
+        DQN_TRY_GOTO(dqn_trading_report_extend(&report, &s->config, dqn_greedy_policy_action,
+                                               contexts, trials));
+    }
+    DQN_TRY_GOTO(write_report(&report, cli));
 done:
     dqn_trading_report_destroy(&report);
     dqn_greedy_policy_destroy(policy);
@@ -273,8 +283,35 @@ static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli
 /* ---- main
  * --------------------------------------------------------------------------------------------- */
 
+/* Options that would have no effect are refused: who gives one wants it. */
+static enum dqn_status check_options(const struct dqn_cli *cli, bool trading) {
+    static const char *const needs[][2] = {
+        {"--steps", "--report"}, {"--trials", "--report"}, {"--exposure", "--latest"}};
+    static const char *const of_evaluation[] = {"--split", "--report"};
+    for (size_t i = 0; i < DQN_COUNT_OF(needs); i++) {
+        if (dqn_cli_has(cli, needs[i][0]) && !dqn_cli_has(cli, needs[i][1])) {
+            return dqn_fail(DQN_ERR_CONFIG, "%s goes with %s, which was not given", needs[i][0],
+                            needs[i][1]);
+        }
+    }
+    for (size_t i = 0; dqn_cli_has(cli, "--latest") && i < DQN_COUNT_OF(of_evaluation); i++) {
+        if (dqn_cli_has(cli, of_evaluation[i])) {
+            return dqn_fail(
+                DQN_ERR_CONFIG,
+                "%s does not go with --latest, which looks at one bar; give one of them",
+                of_evaluation[i]);
+        }
+    }
+    if (trading && dqn_cli_has(cli, "--episodes")) {
+        return dqn_fail(DQN_ERR_CONFIG, "--episodes is for other environments; trading walks a "
+                                        "whole split once: see --split");
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli *cli) {
     static const char *const of_trading[] = {"--split", "--report", "--latest"};
+    DQN_TRY(check_options(cli, s->env == DQN_ENV_trading));
     if (s->env == DQN_ENV_trading) {
         return dqn_cli_has(cli, "--latest") ? latest_action(s, cli) : evaluate_trading(s, cli);
     }
@@ -287,9 +324,59 @@ static enum dqn_status evaluate_subject(struct subject *s, const struct dqn_cli 
     return evaluate_episodes(s, cli);
 }
 
+/* ---- walk-forward
+ * --------------------------------------------------------------------------------------- */
+
+static enum dqn_status report_walk(const struct dqn_config *config, const char *folder,
+                                   const struct dqn_cli *cli) {
+    struct dqn_walk_eval *eval = NULL;
+    double trials = 1.0;
+    DQN_TRY(parse_trials(cli, &trials));
+    DQN_TRY(dqn_walk_eval_create(&eval, config, folder));
+    enum dqn_status status = DQN_OK;
+    if (dqn_cli_has(cli, "--report")) {
+        status = dqn_walk_eval_extend(eval, trials);
+    }
+    if (status == DQN_OK) {
+        status = write_report(dqn_walk_eval_report(eval), cli);
+    }
+    dqn_walk_eval_destroy(eval);
+    return status;
+}
+
+/* The networks of all folds, each over its own test. */
+static enum dqn_status evaluate_walk(const char *folder, const struct dqn_cli *cli) {
+    static const char *const of_runs[] = {"--split", "--latest", "--episodes"};
+    char file[DQN_TEXT_MAX + 16];
+    const char *overrides[DQN_CLI_MAX];
+    const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
+    struct dqn_config *config = NULL;
+    for (size_t i = 0; i < DQN_COUNT_OF(of_runs); i++) {
+        if (dqn_cli_has(cli, of_runs[i])) {
+            return dqn_fail(DQN_ERR_CONFIG,
+                            "%s: %s is a walk-forward, which is evaluated on the tests of its "
+                            "folds; %s goes with one of its runs, such as %s/fold-01-seed-1",
+                            of_runs[i], folder, of_runs[i], folder);
+        }
+    }
+    DQN_TRY(check_options(cli, true));
+    snprintf(file, sizeof file, "%s/config.yaml", folder);
+    DQN_TRY(dqn_alloc((void **)&config, 1, sizeof *config, "a configuration"));
+    enum dqn_status status = dqn_config_load(config, file, n, overrides);
+    if (status == DQN_OK) {
+        status = report_walk(config, folder, cli);
+    }
+    free(config);
+    return status;
+}
+
 static enum dqn_status evaluate(const struct dqn_cli *cli) {
     if (cli->n_arguments == 0) {
         return dqn_fail(DQN_ERR_CONFIG, "no checkpoint was given; usage: dqn-eval %s", spec.usage);
+    }
+    char folder[DQN_TEXT_MAX];
+    if (dqn_walk_find(folder, sizeof folder, cli->argument[0])) {
+        return evaluate_walk(folder, cli);
     }
     struct subject *s = NULL;
     DQN_TRY(dqn_alloc((void **)&s, 1, sizeof *s, "the evaluation"));
@@ -319,6 +406,8 @@ static enum dqn_status start(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_start();
+    dqn_unfinished_watch();
     enum dqn_status status = start(argc, argv);
     status = status == DQN_OK ? dqn_cli_finish_output() : status;
     if (status != DQN_OK) {

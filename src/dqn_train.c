@@ -45,10 +45,36 @@ static const struct dqn_cli_spec spec = {
 
 static atomic_int stop_signal; /* lock-free: a handler on any thread may write it */
 
+/* What a signal finds. Where nothing is to be saved, it ends the process at once. */
+enum phase { PREPARING, TRAINING, REPORTING };
+static atomic_int phase = TRAINING;
+
+static struct dqn_run_folder_undo undo; /* PREPARING a new run: its folder goes again */
+static atomic_bool undo_planned;
+
+static void leave_at_once(int number) {
+    static const char preparing[] =
+        "warning: interrupted before the training began; no run was changed\n";
+    static const char reporting[] = "warning: interrupted inside the report; the training is "
+                                    "complete and saved, and dqn-eval makes the report\n";
+    const bool early = atomic_load(&phase) == PREPARING;
+    if (early && atomic_load(&undo_planned)) {
+        dqn_run_folder_undo(&undo);
+    }
+    const ssize_t written = write(STDERR_FILENO, early ? preparing : reporting,
+                                  early ? sizeof preparing - 1 : sizeof reporting - 1);
+    (void)written;
+    _exit(128 + number);
+}
+
 /* The first one asks for a clean end; so does a second, which a person presses without thinking; a
- * third one ends the process at once. Files are complete at any moment. */
+ * third one ends the process at once. Files are complete at any moment. Where nothing is to be
+ * saved the first one ends the process at once too. */
 static void on_signal(int number) {
     static atomic_int n_signals;
+    if (atomic_load(&phase) != TRAINING) {
+        leave_at_once(number);
+    }
     atomic_store(&stop_signal, number);
     if (atomic_fetch_add(&n_signals, 1) > 0) {
         signal(number, SIG_DFL);
@@ -183,6 +209,15 @@ static enum dqn_status load_config(const struct dqn_cli *cli, const char *resume
 /* ---- a run
  * ---------------------------------------------------------------------------------------------- */
 
+/* From here on a signal ends the process at once. */
+static void saved_all(void) {
+    fflush(stdout);
+    atomic_store(&phase, REPORTING);
+    if (atomic_load(&stop_signal) != 0) { /* it came just before */
+        leave_at_once(atomic_load(&stop_signal));
+    }
+}
+
 static enum dqn_status report_trading(struct dqn_trainer *trainer) {
     const struct dqn_market *market = dqn_trainer_market(trainer);
     const struct dqn_net *net = dqn_trainer_net(trainer);
@@ -214,7 +249,11 @@ static enum dqn_status report_run(struct dqn_trainer *trainer, const char *folde
         printf("\nbest evaluation: %.6g in epoch %llu; %s/best.h5\n", score,
                (unsigned long long)epoch, folder);
     }
-    return dqn_trainer_market(trainer) != NULL ? report_trading(trainer) : DQN_OK;
+    if (dqn_trainer_market(trainer) == NULL) {
+        return DQN_OK;
+    }
+    saved_all();
+    return report_trading(trainer);
 }
 
 /* Once the trainer stands: what only a run that really begins may change in its folder. */
@@ -237,7 +276,10 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
                                                         .quiet = quiet,
                                                         .stop = &stop_signal};
     struct dqn_trainer *trainer = NULL;
-    DQN_TRY(dqn_trainer_create(&trainer, &trainer_options));
+    atomic_store(&phase, PREPARING);
+    const enum dqn_status created = dqn_trainer_create(&trainer, &trainer_options);
+    atomic_store(&phase, TRAINING);
+    DQN_TRY(created);
     *begun = true;
     enum dqn_status status = begin_in_folder(folder, resume, config_text);
     if (status == DQN_OK) {
@@ -349,6 +391,9 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
     bool begun = config->walk_forward.train > 0;
     if (status == DQN_OK) {
+        if (wanted == NULL && !begun) {
+            atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
+        }
         install_handlers();
         if (begun) {
             status = dqn_run_folder_write_config(folder.path, text, NULL);
@@ -389,6 +434,12 @@ static bool print_and_stop(const struct dqn_cli *cli) {
     return true;
 }
 
+static enum dqn_status verify(const char *path) {
+    char folder[DQN_TEXT_MAX];
+    return dqn_walk_find(folder, sizeof folder, path) ? dqn_walk_verify(folder, stdout)
+                                                      : dqn_run_folder_verify(path, stdout);
+}
+
 static enum dqn_status start(int argc, char **argv, bool *stopped) {
     struct dqn_cli *cli = NULL;
     struct dqn_config *config = NULL;
@@ -402,7 +453,7 @@ static enum dqn_status start(int argc, char **argv, bool *stopped) {
     }
     DQN_TRY_GOTO(dqn_versions_check());
     if (dqn_cli_has(cli, "--verify")) {
-        status = dqn_run_folder_verify(dqn_cli_value(cli, "--verify"), stdout);
+        status = verify(dqn_cli_value(cli, "--verify"));
     } else {
         status = run(cli, config, stopped);
     }
@@ -413,6 +464,7 @@ done:
 }
 
 int main(int argc, char **argv) {
+    dqn_cli_start();
     bool stopped = false;
     enum dqn_status status = start(argc, argv, &stopped);
     if (status == DQN_OK) {

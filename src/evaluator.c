@@ -158,6 +158,9 @@ static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_que
     const struct dqn_backend *backend = q->device->backend;
     for (uint64_t done = 0; done < ev->o.max_steps;) {
         for (int i = 0; i < STEPS_A_LOOK && done < ev->o.max_steps; i++, done++) {
+            if (ev->o.stop != NULL && *ev->o.stop != 0) {
+                return dqn_fail(DQN_ERR_STOPPED, "stopped inside an evaluation");
+            }
             DQN_TRY(dqn_program_run(ev->step, q));
         }
         DQN_TRY(backend->memory->copy(q, ev->host_lanes->data, ev->lanes->data, ev->lanes->bytes,

@@ -3,6 +3,8 @@
 #ifndef DQN_EVALUATOR_H
 #define DQN_EVALUATOR_H
 
+#include <stdatomic.h>
+
 #include "backend.h"
 
 struct dqn_evaluator_options {
@@ -14,6 +16,7 @@ struct dqn_evaluator_options {
     const struct dqn_net *net;
     const struct dqn_buffer *agents;     /* [K] struct dqn_agent, device */
     const struct dqn_buffer *env_params; /* device */
+    const atomic_int *stop;              /* not 0: a run ends early; NULL = never */
 };
 
 /* Over the episodes of one agent. */
@@ -32,7 +35,9 @@ enum dqn_status dqn_evaluator_create(struct dqn_evaluator **out, struct dqn_aren
 void dqn_evaluator_destroy(struct dqn_evaluator *evaluator);
 
 /* Plays one episode a lane with params [K, P]. `round` chooses the episodes' random numbers: equal
- * rounds play equal episodes. The host waits. result: [K]. */
+ * rounds play equal episodes. The host waits. result: [K]. DQN_ERR_STOPPED when a stop was asked
+ * for: then there is no result, and the same call again gives the one that there would have been.
+ */
 enum dqn_status dqn_evaluator_run(struct dqn_evaluator *evaluator, struct dqn_queue *q,
                                   const struct dqn_buffer *params, uint64_t round,
                                   struct dqn_evaluation *result);

@@ -168,7 +168,7 @@ enum dqn_status dqn_h5_create(hid_t *out, struct dqn_h5_sink *sink, hsize_t user
         status = dqn_h5_fail(DQN_ERR_INTERNAL, "HDF5 refuses the settings of a new file");
         goto done;
     }
-    *out = H5Fcreate("checkpoint", H5F_ACC_TRUNC, creation, access);
+    *out = H5Fcreate("sink", H5F_ACC_TRUNC, creation, access);
     if (*out < 0) {
         status = dqn_h5_fail(DQN_ERR_DISK, "HDF5 cannot create a file");
     }

@@ -8,6 +8,7 @@
 #include "file_ops.h"
 #include "market/report_csv.h"
 #include "market/report_html.h"
+#include "unfinished.h"
 
 typedef enum dqn_status (*report_writer)(const struct dqn_trading_report *report, FILE *out);
 
@@ -40,30 +41,52 @@ static enum dqn_status disk_error(const char *path) {
     return dqn_fail(DQN_ERR_DISK, "%s: cannot write the report: %s", path, strerror(errno));
 }
 
-/* Writes beside the file, then puts it in place. */
-static enum dqn_status write_file(const struct dqn_trading_report *r, const char *folder,
-                                  const char *name, report_writer writer) {
+/* A file of a report: its place, and the name it has until the whole report is written. */
+struct report_file {
+    const char *name;
+    report_writer writer;
     char path[DQN_TEXT_MAX], temporary[DQN_TEXT_MAX];
-    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path) {
+};
+
+/* Writes beside the file. */
+static enum dqn_status write_file(const struct dqn_trading_report *r, const char *folder,
+                                  struct report_file *file) {
+    const int length = snprintf(file->path, sizeof file->path, "%s/%s", folder, file->name);
+    if (length < 0 || (size_t)length >= sizeof file->path) {
         return dqn_fail(DQN_ERR_DISK, "%s: the folder's name is too long", folder);
     }
-    DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
-    FILE *out = fopen(temporary, "wb");
+    DQN_TRY(dqn_file_temporary(file->temporary, sizeof file->temporary, file->path));
+    DQN_TRY(dqn_unfinished_add(file->temporary));
+    FILE *out = fopen(file->temporary, "wb");
     if (out == NULL) {
-        return disk_error(path);
+        return disk_error(file->path);
     }
-    enum dqn_status status = writer(r, out);
+    enum dqn_status status = file->writer(r, out);
     if (status == DQN_OK && (fflush(out) != 0 || ferror(out) != 0 || fsync(fileno(out)) != 0)) {
-        status = disk_error(path);
+        status = disk_error(file->path);
     }
     if (fclose(out) != 0 && status == DQN_OK) {
-        status = disk_error(path);
+        status = disk_error(file->path);
     }
-    if (status == DQN_OK) {
-        return dqn_file_commit(&dqn_file_ops_system, temporary, path);
+    return status;
+}
+
+/* All of them, or none: nothing is put in place before everything is written. */
+static enum dqn_status write_files(const struct dqn_trading_report *r, const char *folder,
+                                   struct report_file *files, size_t n) {
+    enum dqn_status status = DQN_OK;
+    for (size_t i = 0; i < n && status == DQN_OK; i++) {
+        status = write_file(r, folder, &files[i]);
     }
-    unlink(temporary);
+    dqn_unfinished_hold();
+    for (size_t i = 0; i < n && status == DQN_OK; i++) {
+        status = dqn_file_commit(&dqn_file_ops_system, files[i].temporary, files[i].path);
+    }
+    for (size_t i = 0; i < n; i++) {
+        unlink(files[i].temporary); /* there after an error only */
+        dqn_unfinished_done(files[i].temporary);
+    }
+    dqn_unfinished_release();
     return status;
 }
 
@@ -81,9 +104,10 @@ static enum dqn_status make_folders(const char *folder) {
         const char kept = *at;
         *at = '\0';
         struct stat info;
-        if (mkdir(path, 0777) != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        const int error = mkdir(path, 0777) != 0 ? errno : 0;
+        if (error != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
             return dqn_fail(DQN_ERR_DISK, "%s: cannot make this folder: %s", path,
-                            strerror(errno == EEXIST ? ENOTDIR : errno));
+                            strerror(error == EEXIST ? ENOTDIR : error));
         }
         *at = kept;
         if (kept == '\0') {
@@ -94,13 +118,12 @@ static enum dqn_status make_folders(const char *folder) {
 
 enum dqn_status dqn_report_folder_write(const struct dqn_trading_report *r, const char *folder,
                                         bool steps) {
+    struct report_file files[] = {{.name = "equity.csv", .writer = write_equity},
+                                  {.name = "trades.csv", .writer = write_trades},
+                                  {.name = "fills.csv", .writer = write_fills},
+                                  {.name = "report.json", .writer = write_json},
+                                  {.name = "report.html", .writer = dqn_report_html},
+                                  {.name = "steps.csv", .writer = write_steps}};
     DQN_TRY(make_folders(folder));
-    DQN_TRY(write_file(r, folder, "equity.csv", write_equity));
-    DQN_TRY(write_file(r, folder, "trades.csv", write_trades));
-    DQN_TRY(write_file(r, folder, "fills.csv", write_fills));
-    if (steps) {
-        DQN_TRY(write_file(r, folder, "steps.csv", write_steps));
-    }
-    DQN_TRY(write_file(r, folder, "report.json", write_json));
-    return write_file(r, folder, "report.html", dqn_report_html);
+    return write_files(r, folder, files, DQN_COUNT_OF(files) - (steps ? 0 : 1));
 }

@@ -5,8 +5,8 @@
 #include "market/trading_report.h"
 
 /* Writes report.json, report.html, equity.csv, trades.csv, fills.csv, and with `steps` steps.csv.
- * Makes the folder when it is missing; each file is at any moment the old or the new one, complete.
- * DQN_ERR_DISK with path and reason. */
+ * Makes the folder when it is missing; each file is at any moment the old or the new one, complete,
+ * and none is new before all are written. DQN_ERR_DISK with path and reason. */
 enum dqn_status dqn_report_folder_write(const struct dqn_trading_report *report, const char *folder,
                                         bool steps);
 

@@ -312,12 +312,25 @@ static enum dqn_status damaged(enum dqn_status status, const char *folder, const
                     good);
 }
 
-/* The folder that has the checkpoints: `path` or, where it has none, path/latest. */
+/* Whether a folder has such a file; a person may have put a link there. */
+static bool has_file(const char *folder, const char *name) {
+    char file[DQN_TEXT_MAX];
+    struct stat info;
+    return join(file, sizeof file, folder, name) == DQN_OK && stat(file, &info) == 0 &&
+           S_ISREG(info.st_mode);
+}
+
+static bool has_best(const char *folder) {
+    return has_file(folder, "best.h5");
+}
+
+/* The folder that has the checkpoints, best.h5 among them: `path` or, where it has none,
+ * path/latest. */
 static enum dqn_status find_run(char *out, size_t size, const char *path, struct list *list) {
     DQN_TRY(join(out, size, path, "."));
     out[strlen(out) - 2] = '\0';
     DQN_TRY(list_folder(list, out));
-    if (list->n > 0) {
+    if (list->n > 0 || has_best(out)) {
         return DQN_OK;
     }
     char latest[DQN_TEXT_MAX];
@@ -336,8 +349,11 @@ static enum dqn_status find_run(char *out, size_t size, const char *path, struct
         free(list->entries);
         DQN_TRY(list_folder(list, out));
     }
-    if (list->n == 0) {
-        return dqn_fail(DQN_ERR_CHECKPOINT, "%s: there is no checkpoint in this folder", out);
+    if (list->n == 0 && !has_best(out)) {
+        const bool begun = has_file(out, "config.yaml");
+        return dqn_fail(DQN_ERR_CHECKPOINT, "%s: there is no checkpoint in this folder%s%s%s", out,
+                        begun ? "; start the run again: dqn-train " : "", begun ? out : "",
+                        begun ? "/config.yaml" : "");
     }
     return DQN_OK;
 }
@@ -383,16 +399,30 @@ enum dqn_status dqn_run_folder_resolve(char *out, size_t size, const char *path)
     struct list list = {.n = 0};
     enum dqn_status status = find_run(run, sizeof run, path, &list);
     if (status == DQN_OK) {
-        status = entry_path(out, size, run, &list.entries[list.n - 1]);
+        status = list.n > 0 ? entry_path(out, size, run, &list.entries[list.n - 1])
+                            : join(out, size, run, "best.h5");
     }
     if (status == DQN_OK) {
         status = dqn_checkpoint_verify(out);
-        if (status == DQN_ERR_CHECKPOINT) {
+        if (status == DQN_ERR_CHECKPOINT && list.n > 0) {
             damaged(status, run, &list, list.n - 1);
         }
     }
     free(list.entries);
     return status;
+}
+
+enum dqn_status dqn_run_folder_best(char *out, size_t size, const char *path) {
+    bool folder = false, best = false;
+    char run[DQN_TEXT_MAX];
+    struct list list = {.n = 0};
+    DQN_TRY(is_folder(path, &folder));
+    if (folder) {
+        DQN_TRY(find_run(run, sizeof run, path, &list));
+        free(list.entries);
+        best = has_best(run);
+    }
+    return best ? join(out, size, run, "best.h5") : dqn_run_folder_resolve(out, size, path);
 }
 
 /* ---- verify ---- */
@@ -408,18 +438,23 @@ static enum dqn_status verify_one(const char *path, FILE *report) {
 }
 
 static enum dqn_status verify_folder(const char *run, const struct list *list, FILE *report) {
-    char best[DQN_TEXT_MAX];
-    DQN_TRY(join(best, sizeof best, run, "best.h5"));
-    if (is_regular(best)) {
-        verify_one(best, report);
-    }
+    char file[DQN_TEXT_MAX];
     enum dqn_status status = DQN_OK;
     for (size_t i = 0; i < list->n; i++) {
-        char file[DQN_TEXT_MAX];
         DQN_TRY(entry_path(file, sizeof file, run, &list->entries[i]));
         status = verify_one(file, report);
     }
-    return status == DQN_OK ? DQN_OK : damaged(status, run, list, list->n - 1);
+    if (status != DQN_OK) {
+        damaged(status, run, list, list->n - 1);
+    }
+    if (!has_best(run)) {
+        return status;
+    }
+    char newest[2048];
+    snprintf(newest, sizeof newest, "%s", dqn_error_text());
+    DQN_TRY(join(file, sizeof file, run, "best.h5"));
+    const enum dqn_status best = verify_one(file, report);
+    return status == DQN_OK ? best : dqn_fail(status, "%s", newest);
 }
 
 enum dqn_status dqn_run_folder_verify(const char *path, FILE *report) {

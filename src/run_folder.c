@@ -45,7 +45,7 @@ static enum dqn_status take_lock(struct dqn_run_folder *folder, const struct dqn
             const ssize_t n = dqn_file_read_at(NULL, fd, owner, sizeof owner - 1, 0);
             owner[n > 0 ? strcspn(owner, "\n") : 0] = '\0';
             close(fd);
-            return dqn_fail(DQN_ERR_STATE,
+            return dqn_fail(DQN_ERR_BUSY,
                             "%s: another run trains in this folder (process %s); wait for its end, "
                             "or start a new run",
                             folder->path, owner[0] != '\0' ? owner : "unknown");
@@ -180,11 +180,12 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
 
 static enum dqn_status check_name(const char *name) {
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL ||
-        strlen(name) > NAME_MAX_BYTES) {
-        return dqn_fail(DQN_ERR_CONFIG,
-                        "name = \"%s\": a run's name has 1 to %d bytes, no slash, and does not "
-                        "start with a dot",
-                        name, NAME_MAX_BYTES);
+        strlen(name) > NAME_MAX_BYTES || !dqn_text_is_plain(name)) {
+        return dqn_fail(
+            DQN_ERR_CONFIG,
+            "name = \"%s\": a run's name has 1 to %d bytes of UTF-8, no slash, no "
+            "control character, and does not start with a dot; give another with --name",
+            name, NAME_MAX_BYTES);
     }
     return DQN_OK;
 }
@@ -253,11 +254,21 @@ static void read_latest(const char *output, char *path, size_t size) {
     }
 }
 
+/* Whether something is there that is not a link of ours: a person's own file or folder. */
+static bool is_foreign(const char *latest) {
+    struct stat info;
+    return lstat(latest, &info) == 0 && !S_ISLNK(info.st_mode);
+}
+
 /* output/latest -> the run. A run can do without, so trouble is only said. */
 static enum dqn_status point_latest(const char *output, const char *run,
                                     const struct dqn_file_ops *ops) {
     char latest[DQN_TEXT_MAX], temporary[DQN_TEXT_MAX];
     DQN_TRY(join(latest, sizeof latest, output, "latest"));
+    if (is_foreign(latest)) {
+        return dqn_fail(DQN_ERR_DISK,
+                        "it is no link, so it is left as it is; rename it to have the link");
+    }
     DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, latest));
     ops->unlink(ops->context, temporary);
     if (ops->symlink(ops->context, strrchr(run, '/') + 1, temporary) != 0) {
@@ -321,8 +332,36 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
         if (point_latest(output, folder->latest_before, ops) != DQN_OK) {
             dqn_warn("%s/latest is left without a run: %s", output, dqn_error_text());
         }
-    } else if (join(latest, sizeof latest, output, "latest") == DQN_OK) {
+    } else if (join(latest, sizeof latest, output, "latest") == DQN_OK && !is_foreign(latest)) {
         ops->unlink(ops->context, latest);
+    }
+}
+
+enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
+                                         const struct dqn_run_folder *folder) {
+    char output[DQN_TEXT_MAX];
+    const char *before = strrchr(folder->latest_before, '/');
+    DQN_TRY(dqn_run_folder_of(output, sizeof output, folder->path));
+    snprintf(out->folder, sizeof out->folder, "%s", folder->path);
+    snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
+    snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
+    snprintf(out->latest, sizeof out->latest, "%s/latest", output);
+    snprintf(out->target, sizeof out->target, "%s", before != NULL ? before + 1 : "");
+    return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
+}
+
+void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
+    struct stat info;
+    unlink(undo->metrics);
+    unlink(undo->lock);
+    if (rmdir(undo->folder) != 0 || lstat(undo->latest, &info) != 0 || !S_ISLNK(info.st_mode)) {
+        return;
+    }
+    if (undo->target[0] == '\0') {
+        unlink(undo->latest);
+    } else if (symlink(undo->target, undo->temporary) == 0 &&
+               rename(undo->temporary, undo->latest) != 0) {
+        unlink(undo->temporary);
     }
 }
 

@@ -25,7 +25,7 @@ struct dqn_run_folder {
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
                                       const char *name, const struct dqn_file_ops *ops);
 /* Opens an existing run folder to go on in it: lock, left-over temporaries removed, probe.
- * DQN_ERR_STATE when another process trains in it. */
+ * DQN_ERR_BUSY when another process trains in it. */
 enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path,
                                     const struct dqn_file_ops *ops);
 /* Gives the lock back. */
@@ -33,6 +33,17 @@ void dqn_run_folder_close(struct dqn_run_folder *folder);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
  * config.yaml, lock and an empty metrics.csv, and points output/latest where it pointed before. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
+
+/* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
+ * calls that a handler may make. */
+struct dqn_run_folder_undo {
+    char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16], metrics[DQN_TEXT_MAX + 16];
+    char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
+    char target[DQN_TEXT_MAX]; /* name of the run that latest pointed at before; "" = none */
+};
+enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
+                                         const struct dqn_run_folder *folder);
+void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo);
 
 /* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file);
@@ -70,14 +81,19 @@ enum dqn_status dqn_run_folder_prune(const char *folder, const char *newest, int
 enum dqn_status dqn_run_folder_supersede(const char *folder, const char *file,
                                          const struct dqn_file_ops *ops);
 
-/* Which checkpoint --resume means: a file itself; the newest of a run folder; the newest of the
- * run that an output folder's `latest` points at. A newest one that is damaged is
- * DQN_ERR_CHECKPOINT, and the text names the newest good one to ask for instead. */
+/* Which checkpoint --resume means: a file itself; the newest of a run folder (best.h5 where no
+ * other is left); the newest of the run that an output folder's `latest` points at. A newest one
+ * that is damaged is DQN_ERR_CHECKPOINT, and the text names the newest good one to ask for instead.
+ */
 enum dqn_status dqn_run_folder_resolve(char *out, size_t size, const char *path);
 
+/* Which checkpoint dqn-eval means: a file itself; best.h5 of a run folder, or of the run that an
+ * output folder's `latest` points at; where no evaluation was made yet, what --resume means. */
+enum dqn_status dqn_run_folder_best(char *out, size_t size, const char *path);
+
 /* --verify: a line for each checkpoint of a file, run folder or output folder on `report`.
- * DQN_ERR_CHECKPOINT when the newest is damaged (damaged older ones are reported only) or there is
- * none. */
+ * DQN_ERR_CHECKPOINT when the newest or best.h5 is damaged (other damaged ones are reported only)
+ * or there is none. */
 enum dqn_status dqn_run_folder_verify(const char *path, FILE *report);
 
 #endif

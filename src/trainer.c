@@ -328,8 +328,9 @@ static enum dqn_status clear_epoch(struct dqn_trainer *t) {
 }
 
 /* Reads what the epoch left, evaluates, keeps the best, saves. The only place where the host waits
- * for the device. */
-static enum dqn_status finish_epoch(struct dqn_trainer *t) {
+ * for the device. *finished = false: a stop was asked for inside the evaluation; nothing has
+ * changed then, and the epoch can be finished again. */
+static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
     const uint64_t waits = dqn_queue_waits() - t->waits_begun;
     t->at.epochs++;
     DQN_TRY(dqn_trainer_in_phase(read_epoch(t), "collect or update, found at the epoch's end"));
@@ -339,8 +340,15 @@ static enum dqn_status finish_epoch(struct dqn_trainer *t) {
                            dqn_trainer_env_steps(t) >= (uint64_t)t->config.train.env_steps;
     t->improved = false;
     if (evaluated) {
-        DQN_TRY(dqn_trainer_in_phase(evaluate(t), "evaluate"));
+        const enum dqn_status status = dqn_trainer_in_phase(evaluate(t), "evaluate");
+        if (status == DQN_ERR_STOPPED) {
+            t->at.epochs--;
+            *finished = false;
+            return DQN_OK;
+        }
+        DQN_TRY(status);
     }
+    *finished = true;
     DQN_TRY(report_epoch(t, evaluated, seconds, waits));
     DQN_TRY(dqn_trainer_in_phase(clear_epoch(t), "epoch's end"));
     const bool due = t->at.epochs % (uint64_t)t->config.checkpoint.every_epochs == 0;
@@ -354,10 +362,15 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
     dqn_progress_begin(&t->progress, t->quiet, (uint64_t)t->config.train.env_steps,
                        dqn_trainer_env_steps(t), t->at.updates);
     *stopped = false;
-    while (!run_is_over(t)) {
+    while (t->inside_epoch || !run_is_over(t)) {
+        bool finished = false;
+        t->inside_epoch = false;
         begin_clock(t);
         DQN_TRY(run_epoch_steps(t));
-        if (!epoch_is_over(t, &t->at)) {
+        if (epoch_is_over(t, &t->at)) {
+            DQN_TRY(finish_epoch(t, &finished));
+        }
+        if (!finished) {
             *stopped = true;
             dqn_progress_end(&t->progress);
             DQN_TRY(t->device.backend->queue->wait(t->queue));
@@ -366,7 +379,6 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
             }
             break;
         }
-        DQN_TRY(finish_epoch(t));
     }
     dqn_progress_end(&t->progress);
     return t->saver != NULL ? dqn_trainer_in_phase(dqn_saver_finish(t), "save") : DQN_OK;

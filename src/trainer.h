@@ -21,7 +21,7 @@ struct dqn_trainer_options {
     bool quiet;
     bool replay_apart; /* the replay on a CPU device of its own, as beside a GPU (a test of that) */
     bool late_queue;                   /* CPU: operations run late (a test of the program itself) */
-    const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
+    const atomic_int *stop; /* not 0: end at the next step, of an evaluation too; NULL = never */
     uint64_t stop_at_steps; /* end there as if stopped, in env steps; 0 = never */
     /* Called at each epoch's end with each agent's row of DQN_METRIC_ALL values (metrics.h). */
     void (*on_epoch)(void *context, const double *row);

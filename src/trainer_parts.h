@@ -92,8 +92,9 @@ struct dqn_trainer {
     struct dqn_planned_program *programs[DQN_PROGRAMS_MAX];
     size_t n_programs;
     struct dqn_progress_counters at;
-    double *best_score;                /* [K]; -inf before the first evaluation */
-    double *best_epoch;                /* [K] */
+    bool inside_epoch;  /* taken up from a partial checkpoint: an epoch is to be finished */
+    double *best_score; /* [K]; -inf before the first evaluation */
+    double *best_epoch; /* [K] */
     struct dqn_evaluation *evaluation; /* [K] scratch */
     double *dead_units;                /* [K] of the epoch that ends */
     bool improved;                     /* agent 0, in the latest evaluation */

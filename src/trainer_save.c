@@ -167,6 +167,7 @@ static enum dqn_status restore(struct dqn_trainer *t, const struct dqn_checkpoin
     DQN_TRY(dqn_checkpoint_load(file, t->arena, t->queue));
     DQN_TRY(read_fields(t, file));
     DQN_TRY(read_history(t, file));
+    t->inside_epoch = dqn_checkpoint_is_partial(file);
     if (dqn_checkpoint_has_replay(file)) {
         return dqn_replay_restore(t->replay, t->queue, t->at.rows);
     }

@@ -92,7 +92,8 @@ static enum dqn_status create_collector_and_evaluator(struct dqn_trainer *t) {
                                                     .epsilon = t->config.eval.epsilon,
                                                     .net = &t->net,
                                                     .agents = t->agents_buffer,
-                                                    .env_params = t->eval_env_params};
+                                                    .env_params = t->eval_env_params,
+                                                    .stop = t->stop};
     DQN_TRY(dqn_evaluator_create(&t->evaluator, t->arena, &t->device, "eval", &evaluator));
     struct dqn_buffer *const sources[DQN_READ_COUNT] = {
         [DQN_READ_COUNTERS] = t->counters_buffer,

@@ -49,18 +49,33 @@ enum dqn_status dqn_walk_plan(const struct dqn_config *config, size_t n_bars,
     return DQN_OK;
 }
 
-size_t dqn_walk_median_seed(const struct dqn_walk *walk, size_t fold) {
-    const struct dqn_walk_run *runs = walk->runs + fold * walk->n_seeds;
-    const size_t wanted = (walk->n_seeds - 1) / 2;
-    for (size_t i = 0; i < walk->n_seeds; i++) {
+/* Whether seed j comes before seed i in the order of validation results. */
+static bool before(const struct dqn_walk_run *runs, size_t j, size_t i) {
+    return runs[j].validation < runs[i].validation ||
+           (runs[j].validation == runs[i].validation && j < i);
+}
+
+static size_t middle_seed(const struct dqn_walk_run *runs, size_t n) {
+    for (size_t i = 0; i < n; i++) {
         size_t rank = 0;
-        for (size_t j = 0; j < walk->n_seeds; j++) {
-            rank += runs[j].validation < runs[i].validation ||
-                    (runs[j].validation == runs[i].validation && j < i);
+        for (size_t j = 0; j < n; j++) {
+            rank += before(runs, j, i);
         }
-        if (rank == wanted) {
+        if (rank == (n - 1) / 2) {
             return i;
         }
     }
     return 0;
+}
+
+size_t dqn_walk_median_seed(const struct dqn_walk *walk, size_t fold) {
+    const struct dqn_walk_run *runs = walk->runs + fold * walk->n_seeds;
+    size_t chosen = middle_seed(runs, walk->n_seeds);
+    for (size_t i = 0; i < walk->n_seeds; i++) {
+        if (runs[i].validation == runs[chosen].validation &&
+            runs[i].turnover < runs[chosen].turnover) {
+            chosen = i;
+        }
+    }
+    return chosen;
 }

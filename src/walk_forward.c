@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,27 +32,108 @@ static enum dqn_status run_path(char *out, size_t size, const char *folder, size
     return join(out, size, folder, name);
 }
 
+enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, size_t fold,
+                                  int64_t seed) {
+    char run[DQN_TEXT_MAX];
+    DQN_TRY(run_path(run, sizeof run, folder, fold, seed));
+    return join(out, size, run, "best.h5");
+}
+
 static bool is_file(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static bool has_checkpoint(const char *folder) {
+    bool found = false;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
+         entry = readdir(dir)) {
+        uint64_t epochs;
+        bool partial;
+        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+/* It has results, or its config.yaml, the first file of a run, says so. */
+static bool is_walk(const char *folder) {
+    char file[DQN_TEXT_MAX];
+    struct dqn_config *config = NULL;
+    if (join(file, sizeof file, folder, "walk-forward.json") == DQN_OK && is_file(file)) {
+        return true;
+    }
+    if (join(file, sizeof file, folder, "config.yaml") != DQN_OK || !is_file(file) ||
+        dqn_alloc((void **)&config, 1, sizeof *config, "a configuration") != DQN_OK) {
+        return false;
+    }
+    const bool is =
+        dqn_config_load(config, file, 0, NULL) == DQN_OK && config->walk_forward.train > 0;
+    free(config);
+    return is;
+}
+
 bool dqn_walk_find(char *folder, size_t size, const char *path) {
     static const char *const places[] = {"", "/latest"};
     for (size_t i = 0; i < DQN_COUNT_OF(places); i++) {
-        char file[DQN_TEXT_MAX];
-        const int a = snprintf(folder, size, "%s%s", path, places[i]);
-        const int b = snprintf(file, sizeof file, "%s%s/walk-forward.json", path, places[i]);
-        if (a >= 0 && (size_t)a < size && b >= 0 && (size_t)b < sizeof file && is_file(file)) {
+        const int n = snprintf(folder, size, "%s%s", path, places[i]);
+        if (n >= 0 && (size_t)n < size && is_walk(folder)) {
             return true;
         }
     }
     return false;
 }
 
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static int is_fold(const struct dirent *entry) {
+    size_t fold;
+    int64_t seed;
+    int end = 0;
+    return sscanf(entry->d_name, "fold-%zu-seed-%" SCNd64 "%n", &fold, &seed, &end) == 2 &&
+           entry->d_name[end] == '\0';
+}
+
+/* Checks one run's folder. One that was killed before its first checkpoint has nothing to damage.
+ */
+static enum dqn_status verify_run(const char *folder, FILE *report) {
+    char best[DQN_TEXT_MAX];
+    DQN_TRY(join(best, sizeof best, folder, "best.h5"));
+    if (!has_checkpoint(folder) && !is_file(best)) {
+        fprintf(report, "nothing  %s: no checkpoint yet\n", folder);
+        return DQN_OK;
+    }
+    return dqn_run_folder_verify(folder, report);
+}
+
+enum dqn_status dqn_walk_verify(const char *folder, FILE *report) {
+    struct dirent **runs = NULL;
+    char path[DQN_TEXT_MAX], first[2048];
+    const int n = scandir(folder, &runs, is_fold, alphasort);
+    enum dqn_status status = DQN_OK;
+    if (n < 0) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be listed: %s", folder, strerror(errno));
+    }
+    for (int i = 0; i < n; i++) {
+        enum dqn_status now = join(path, sizeof path, folder, runs[i]->d_name);
+        now = now == DQN_OK ? verify_run(path, report) : now;
+        if (now != DQN_OK && status == DQN_OK) {
+            status = now;
+            snprintf(first, sizeof first, "%s", dqn_error_text());
+        }
+        free(runs[i]);
+    }
+    free(runs);
+    return status == DQN_OK ? DQN_OK : dqn_fail(status, "%s", first);
+}
+
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
 
-static const char result_head[] = "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu\n";
+static const char result_head[] =
+    "# validation %lf test %lf best_epoch %" SCNu64 " steps %zu turnover %lf";
 
 static enum dqn_status write_result(const struct dqn_walk_run *run, const char *path) {
     char *text = NULL;
@@ -60,8 +142,8 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
     if (file == NULL) {
         return dqn_fail(DQN_ERR_MEMORY, "%s: no memory for its text: %s", path, strerror(errno));
     }
-    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu\n",
-            run->validation, run->test, run->best_epoch, run->n);
+    fprintf(file, "# validation %.17g test %.17g best_epoch %" PRIu64 " steps %zu turnover %.17g\n",
+            run->validation, run->test, run->best_epoch, run->n, run->turnover);
     fprintf(file, "time_ns,exposure,gain,market\n");
     for (size_t i = 0; i < run->n; i++) {
         const struct dqn_walk_step *s = &run->steps[i];
@@ -81,7 +163,11 @@ static enum dqn_status write_result(const struct dqn_walk_run *run, const char *
 
 static enum dqn_status read_steps(FILE *file, const char *path, struct dqn_walk_run *run) {
     char line[256];
-    if (fscanf(file, result_head, &run->validation, &run->test, &run->best_epoch, &run->n) != 4 ||
+    /* files of before the turnover was kept have four numbers */
+    run->turnover = 0.0;
+    if (fgets(line, sizeof line, file) == NULL ||
+        sscanf(line, result_head, &run->validation, &run->test, &run->best_epoch, &run->n,
+               &run->turnover) < 4 ||
         run->n > SIZE_MAX / sizeof *run->steps || fgets(line, sizeof line, file) == NULL) {
         return dqn_fail(DQN_ERR_DATA, "%s: not a test result; remove it and resume again", path);
     }
@@ -115,7 +201,7 @@ static enum dqn_status read_result(struct dqn_walk_run *run, const char *path) {
 struct pass {
     const struct dqn_market *market;
     bool linear;
-    double start_equity, sum;
+    double start_equity, sum, turnover;
     struct dqn_walk_step *steps; /* NULL = only the sum */
     size_t n, capacity;
 };
@@ -126,6 +212,7 @@ static void add_step(void *context, const struct trading_step_record *record) {
                             ? (record->equity_after - record->equity_before) / pass->start_equity
                             : record->log_return;
     pass->sum += gain;
+    pass->turnover += record->traded / fabs(record->equity_before);
     if (pass->steps != NULL && pass->n < pass->capacity) {
         pass->steps[pass->n++] =
             (struct dqn_walk_step){.time_ns = pass->market->bars.time_ns[record->result_bar],
@@ -135,9 +222,21 @@ static void add_step(void *context, const struct trading_step_record *record) {
     }
 }
 
+/* The greedy policy until a stop is asked for. */
+struct stoppable_policy {
+    struct dqn_greedy_policy *policy;
+    const atomic_int *stop;
+};
+
+static uint32_t stoppable_action(void *context, const float *observation, uint64_t step) {
+    const struct stoppable_policy *p = context;
+    const bool stop = p->stop != NULL && *p->stop != 0;
+    return stop ? DQN_POLICY_STOP : dqn_greedy_policy_action(p->policy, observation, step);
+}
+
 /* One greedy pass, flat at first, over a whole part. */
 static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_split split,
-                                 struct dqn_greedy_policy *policy, struct pass *pass) {
+                                 struct stoppable_policy *policy, struct pass *pass) {
     const struct dqn_config *config = dqn_trainer_config(trainer);
     struct trading_params params;
     DQN_TRY(dqn_trading_params(&params, config, dqn_trainer_market(trainer), NULL, DQN_TRADING_EVAL,
@@ -146,11 +245,12 @@ static enum dqn_status pass_over(const struct dqn_trainer *trainer, enum dqn_spl
     pass->market = dqn_trainer_market(trainer);
     pass->linear = config->reward.kind == DQN_REWARD_LINEAR;
     pass->start_equity = config->env.initial_equity;
-    return dqn_trading_run(&params, key, dqn_greedy_policy_action, policy, add_step, pass, NULL);
+    return dqn_trading_run(&params, key, stoppable_action, policy, add_step, pass, NULL);
 }
 
 /* Validation and test of the parameters that validation chose. The one place that looks at test. */
-static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *run) {
+static enum dqn_status judge(struct dqn_trainer *trainer, const atomic_int *stop,
+                             struct dqn_walk_run *run) {
     const struct dqn_net *net = dqn_trainer_net(trainer);
     const struct dqn_market *market = dqn_trainer_market(trainer);
     float *params = NULL;
@@ -163,11 +263,13 @@ static enum dqn_status judge(struct dqn_trainer *trainer, struct dqn_walk_run *r
         dqn_alloc((void **)&test.steps, test.capacity, sizeof *test.steps, "a test result"));
     DQN_TRY_GOTO(dqn_trainer_best_params(trainer, params));
     DQN_TRY_GOTO(dqn_greedy_policy_create(&policy, net, params));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, policy, &validation));
-    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, policy, &test));
+    struct stoppable_policy stoppable = {policy, stop};
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_VALIDATION, &stoppable, &validation));
+    DQN_TRY_GOTO(pass_over(trainer, DQN_SPLIT_TEST, &stoppable, &test));
     dqn_trainer_best_score(trainer, 0, &run->best_epoch);
     run->validation = validation.sum;
     run->test = test.sum;
+    run->turnover = validation.turnover;
     run->n = test.n;
     run->steps = test.steps;
     test.steps = NULL;
@@ -180,9 +282,8 @@ done:
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-/* The configuration of one run: an ordinary one with the fold's bars. */
-static void run_config(struct dqn_config *out, const struct dqn_config *config,
-                       const struct dqn_fold *fold, int64_t seed) {
+void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
+                         const struct dqn_fold *fold, int64_t seed) {
     *out = *config;
     memset(&out->walk_forward, 0, sizeof out->walk_forward);
     out->walk_forward.seeds = 1;
@@ -192,21 +293,6 @@ static void run_config(struct dqn_config *out, const struct dqn_config *config,
         out->data.split_bars.v[2 * i] = (int64_t)fold->first[i];
         out->data.split_bars.v[2 * i + 1] = (int64_t)fold->last[i];
     }
-}
-
-static bool has_checkpoint(const char *folder) {
-    bool found = false;
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry = dir != NULL ? readdir(dir) : NULL; entry != NULL;
-         entry = readdir(dir)) {
-        uint64_t epochs;
-        bool partial;
-        found = found || dqn_run_folder_parse(entry->d_name, &epochs, &partial);
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return found;
 }
 
 /* Where a run stands and what it starts from. */
@@ -223,9 +309,7 @@ static enum dqn_status find_place(struct run_place *place, const struct dqn_walk
         return dqn_run_folder_resolve(place->resume, sizeof place->resume, place->folder);
     }
     if (o->config->walk_forward.warm_start && fold > 0) {
-        char before[DQN_TEXT_MAX];
-        DQN_TRY(run_path(before, sizeof before, o->folder, fold - 1, seed));
-        return join(place->init, sizeof place->init, before, "best.h5");
+        return dqn_walk_run_best(place->init, sizeof place->init, o->folder, fold - 1, seed);
     }
     return DQN_OK;
 }
@@ -267,7 +351,11 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         status = dqn_trainer_run(trainer, stopped);
     }
     if (status == DQN_OK && !*stopped) {
-        status = judge(trainer, run);
+        status = judge(trainer, o->stop, run);
+    }
+    if (status == DQN_ERR_STOPPED) { /* all is saved: the run is judged when it goes on */
+        *stopped = true;
+        status = DQN_OK;
     }
     if (status == DQN_OK && !*stopped) {
         status = write_result(run, place->result);
@@ -285,7 +373,7 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
         return read_result(run, place->result);
     }
     struct dqn_run_folder folder;
-    run_config(config, o->config, fold, run->seed);
+    dqn_walk_run_config(config, o->config, fold, run->seed);
     DQN_TRY(open_run_folder(&folder, place->folder, config));
     if (!o->quiet) {
         dqn_info("fold %zu, seed %lld: training bars %zu-%zu, validation %zu-%zu, test %zu-%zu",
@@ -301,9 +389,7 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
 /* ---- all runs -------------------------------------------------------------------------------- */
 
 /* Counts the bars, once, and places the folds. */
-static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *walk) {
-    struct dqn_bars bars = {0};
-    memset(walk, 0, sizeof *walk);
+static enum dqn_status check_env(const struct dqn_config *config) {
     if (config->env.name != DQN_ENV_trading) {
         return dqn_fail(DQN_ERR_CONFIG,
                         "walk_forward.train = %lld does not go with env.name = %s: walk-forward "
@@ -311,13 +397,17 @@ static enum dqn_status plan(const struct dqn_config *config, struct dqn_walk *wa
                         (long long)config->walk_forward.train,
                         dqn_config_choice("env.name", config->env.name));
     }
-    DQN_TRY(dqn_bars_load(&bars, config, true));
-    const double span_s = 1e-9 * (double)(bars.time_ns[bars.n - 1] - bars.time_ns[0]);
-    walk->n_bars = bars.n;
+    return DQN_OK;
+}
+
+static enum dqn_status plan(const struct dqn_config *config, const struct dqn_bars *bars,
+                            struct dqn_walk *walk) {
+    const double span_s = 1e-9 * (double)(bars->time_ns[bars->n - 1] - bars->time_ns[0]);
+    walk->n_bars = bars->n;
+    walk->linear = config->reward.kind == DQN_REWARD_LINEAR;
     walk->bars_per_year = config->report.bars_per_year > 0.0
                               ? config->report.bars_per_year
-                              : (double)(bars.n - 1) / (span_s / year_s);
-    dqn_bars_free(&bars);
+                              : (double)(bars->n - 1) / (span_s / year_s);
     DQN_TRY(dqn_walk_plan(config, walk->n_bars, &walk->folds, &walk->n_folds));
     walk->n_seeds = (size_t)config->walk_forward.seeds;
     DQN_TRY(dqn_alloc((void **)&walk->runs, walk->n_folds * walk->n_seeds, sizeof *walk->runs,
@@ -337,6 +427,10 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
     DQN_TRY_GOTO(dqn_alloc((void **)&place, 1, sizeof *place, "paths"));
     for (size_t i = 0; i < walk->n_folds * walk->n_seeds && !*stopped; i++) {
         const size_t fold = i / walk->n_seeds;
+        if (o->stop != NULL && *o->stop != 0) { /* between runs */
+            *stopped = true;
+            break;
+        }
         DQN_TRY_GOTO(do_run(o, &walk->folds[fold], fold, config, place, &walk->runs[i], stopped));
         if (!*stopped) {
             walk->done = i + 1;
@@ -349,11 +443,23 @@ done:
     return status;
 }
 
+/* Loads the data, and plans folds and runs on them. *bars is the caller's to free. */
+static enum dqn_status plan_on_data(const struct dqn_config *config, bool quiet,
+                                    struct dqn_walk *walk, struct dqn_bars *bars) {
+    memset(walk, 0, sizeof *walk);
+    memset(bars, 0, sizeof *bars);
+    DQN_TRY(check_env(config));
+    DQN_TRY(dqn_bars_load(bars, config, quiet));
+    return plan(config, bars, walk);
+}
+
 enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,
                                  bool *stopped) {
     struct dqn_walk walk;
+    struct dqn_bars bars;
     *stopped = false;
-    enum dqn_status status = plan(options->config, &walk);
+    enum dqn_status status = plan_on_data(options->config, true, &walk, &bars);
+    dqn_bars_free(&bars);
     if (status == DQN_OK && !options->quiet) {
         dqn_info("walk-forward: %zu folds of %zu seeds over %zu bars", walk.n_folds, walk.n_seeds,
                  walk.n_bars);
@@ -366,11 +472,41 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
     }
     if (status == DQN_OK && !*stopped && !options->quiet) {
         status = dqn_walk_print(&walk, stdout);
+        printf("the page of it: dqn-eval %s --report DIR\n", options->folder);
     }
     if (status == DQN_OK && out != NULL) {
         *out = walk;
     } else {
         dqn_walk_free(&walk);
+    }
+    return status;
+}
+
+static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
+    const size_t n = walk->n_folds * walk->n_seeds;
+    for (; walk->done < n; walk->done++) {
+        struct dqn_walk_run *run = &walk->runs[walk->done];
+        char place[DQN_TEXT_MAX], result[DQN_TEXT_MAX];
+        DQN_TRY(run_path(place, sizeof place, folder, walk->done / walk->n_seeds, run->seed));
+        DQN_TRY(join(result, sizeof result, place, "test.csv"));
+        if (!is_file(result)) {
+            return dqn_fail(DQN_ERR_STATE,
+                            "%s: this walk-forward is not finished: %zu of %zu runs have no "
+                            "test.csv yet; go on with: dqn-train --resume %s",
+                            folder, n - walk->done, n, folder);
+        }
+        DQN_TRY(read_result(run, result));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
+                              struct dqn_walk *out, struct dqn_bars *bars) {
+    enum dqn_status status = plan_on_data(config, false, out, bars);
+    status = status == DQN_OK ? load_results(out, folder) : status;
+    if (status != DQN_OK) {
+        dqn_bars_free(bars);
+        dqn_walk_free(out);
     }
     return status;
 }

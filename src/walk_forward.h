@@ -29,6 +29,7 @@ struct dqn_walk_step {
 struct dqn_walk_run {
     int64_t seed;
     double validation, test; /* sums of gains */
+    double turnover;         /* of validation: value traded over equity, summed over the steps */
     uint64_t best_epoch;     /* that validation chose */
     size_t n;
     struct dqn_walk_step *steps; /* [n] of the test */
@@ -39,6 +40,7 @@ struct dqn_walk {
     struct dqn_fold *folds;    /* [n_folds] */
     struct dqn_walk_run *runs; /* [n_folds * n_seeds], fold by fold */
     size_t done;               /* so many runs are finished, in order */
+    bool linear;               /* gains are changes over the start and add up; else log returns */
     double bars_per_year;
 };
 
@@ -52,8 +54,8 @@ struct dqn_walk_options {
     const struct dqn_config *config;
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
-    const atomic_int *stop; /* not 0: end at the next step boundary; NULL = never */
-    uint64_t stop_at_steps;            /* ends the run in progress there; 0 = never (tests) */
+    const atomic_int *stop; /* not 0: end at the next step, of a pass too; NULL = never */
+    uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 
 /* Runs what is not finished, and writes walk-forward.json and, at the end, out-of-sample.csv into
@@ -62,8 +64,21 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
                                  bool *stopped);
 void dqn_walk_free(struct dqn_walk *walk);
 
+/* The results of a finished walk-forward from its folder, and its data, which are described as
+ * dqn_bars_load does. The caller frees both.
+ * DQN_ERR_STATE when it is not finished, naming the command that goes on. */
+enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
+                              struct dqn_walk *out, struct dqn_bars *bars);
+/* The configuration of one run: an ordinary one with the fold's bars. */
+void dqn_walk_run_config(struct dqn_config *out, const struct dqn_config *config,
+                         const struct dqn_fold *fold, int64_t seed);
+/* The file with the parameters that validation chose in a run (folds from 0). */
+enum dqn_status dqn_walk_run_best(char *out, size_t size, const char *folder, size_t fold,
+                                  int64_t seed);
+
 /* Index of the seed with the median validation result of a fold: of an even number the lower of
- * the middle two; of equal ones the earlier. */
+ * the middle two. Of several with that very result the one that traded least on validation, and of
+ * those the earlier in the order of seeds that makes it the middle one. */
 size_t dqn_walk_median_seed(const struct dqn_walk *walk, size_t fold);
 
 /* The table of folds and the figures of the chained curve. */
@@ -75,5 +90,8 @@ enum dqn_status dqn_walk_write(const struct dqn_walk *walk, const struct dqn_con
 /* Whether `path` is the folder of a walk-forward run, or an output folder whose `latest` is one;
  * then `folder` becomes that run's folder. */
 bool dqn_walk_find(char *folder, size_t size, const char *path);
+/* --verify: a line for each checkpoint of each run of such a folder on `report`. The first run's
+ * error that there is, after all were looked at (see dqn_run_folder_verify). */
+enum dqn_status dqn_walk_verify(const char *folder, FILE *report);
 
 #endif

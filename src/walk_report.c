@@ -49,7 +49,8 @@ struct chain {
     struct dqn_performance performance;
 };
 
-/* The track of equity 1 that earns the median seeds' gains one after the other. */
+/* The track of equity 1 that earns the median seeds' gains one after the other: they multiply, or
+ * with the linear reward add up. */
 static enum dqn_status chain_folds(const struct dqn_walk *walk, struct chain *chain) {
     struct dqn_track track;
     memset(chain, 0, sizeof *chain);
@@ -63,7 +64,8 @@ static enum dqn_status chain_folds(const struct dqn_walk *walk, struct chain *ch
         for (size_t i = 0; i < run->n; i++) {
             chain->gain += run->steps[i].gain;
             chain->market += run->steps[i].market;
-            track.equity[track.n] = track.adverse_equity[track.n] = exp(chain->gain);
+            track.equity[track.n] = track.adverse_equity[track.n] =
+                walk->linear ? 1.0 + chain->gain : exp(chain->gain);
             track.exposure[track.n] = run->steps[i].exposure;
             track.bar[track.n] = track.n;
             track.n++;

@@ -2,9 +2,13 @@
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bars_fixture.h"
 #include "market/bars_write.h"
+#include "market/crash_guard.h"
 
 static struct dqn_config config;
 
@@ -293,6 +297,19 @@ Test(bars_hdf5, refusals) {
     }
     put(file, "timestamp", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, NULL);
     refused(file, path, ": 0 rows of data; at least 2 are needed");
+    /* Space that was never written takes no room in the file. */
+    file = create(path);
+    const hsize_t many = (hsize_t)1 << 50, chunk = 1024;
+    const hid_t wide = H5Screate_simple(1, &many, NULL), chunked = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(chunked, 1, &chunk);
+    for (size_t c = 0; c < 5; c++) {
+        H5Dclose(
+            H5Dcreate2(file, names[c], H5T_IEEE_F64LE, wide, H5P_DEFAULT, chunked, H5P_DEFAULT));
+    }
+    H5Dclose(H5Dcreate2(file, "timestamp", H5T_STD_I64LE, wide, H5P_DEFAULT, chunked, H5P_DEFAULT));
+    H5Pclose(chunked);
+    H5Sclose(wide);
+    refused(file, path, "says that it has 1,125,899,906,842,624 rows, but a file of ");
     file = create(path);
     put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "open");
     const hsize_t two[2] = {2, 3};
@@ -313,6 +330,35 @@ Test(bars_hdf5, cut_file) {
     cr_assert_eq(load_bars(&bars, path, "", "", ""), DQN_ERR_DATA);
     cr_assert_not_null(strstr(dqn_error_text(), "HDF5 cannot open the file: it is damaged"));
     unlink(path);
+}
+
+/* What a person sees where the library crashes: the text and its exit code, no signal. */
+static void crash(void) {
+    raise(SIGSEGV);
+}
+
+Test(bars_hdf5, a_crash_has_a_last_word) {
+    int ends[2], status = 0;
+    char text[64] = "";
+    cr_assert_eq(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        dqn_crash_guard_begin(DQN_ERR_DATA, "x.h5: is damaged");
+        crash();
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
+    cr_assert_str_eq(text, "x.h5: is damaged\n");
+    /* Afterwards a crash is a crash again. */
+    struct sigaction before, now;
+    sigaction(SIGSEGV, NULL, &before);
+    dqn_crash_guard_begin(DQN_ERR_DATA, "x.h5: is damaged");
+    dqn_crash_guard_end();
+    sigaction(SIGSEGV, NULL, &now);
+    cr_assert_eq(now.sa_handler, before.sa_handler);
 }
 
 Test(bars_hdf5, output_that_cannot_be) {

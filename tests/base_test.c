@@ -16,9 +16,66 @@ Test(base, exit_codes_are_the_documented_ones) {
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_DEVICE), 4);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_DEVICE_MEMORY), 4);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_DISK), 5);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_BUSY), 5);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_NONFINITE), 6);
     cr_expect_eq(dqn_status_exit_code(DQN_ERR_CHECKPOINT), 7);
+    cr_expect_eq(dqn_status_exit_code(DQN_ERR_STOPPED), 130);
     cr_expect_str_eq(dqn_status_name(DQN_ERR_DISK), "DQN_ERR_DISK");
+}
+
+Test(base, utf_8_characters_end_where_the_text_does) {
+    static const struct {
+        const char *text;
+        size_t left, length;
+    } cases[] = {{"a", 1, 1},
+                 {"", 1, 1}, /* the NUL itself */
+                 {"\xC3\xA4", 2, 2},
+                 {"\xC3\xA4", 1, 0}, /* cut by its length */
+                 {"\xE2\x82\xAC", SIZE_MAX, 3},
+                 {"\xE2\x82", SIZE_MAX, 0}, /* cut by its end */
+                 {"\xF0\x9F\x98\x80", 4, 4},
+                 {"\xF0\x9F\x98\x80", 3, 0}};
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        cr_expect_eq(dqn_utf8_length(cases[i].text, cases[i].left), cases[i].length, "case %zu", i);
+    }
+}
+
+Test(base, plain_texts_are_utf_8_without_controls) {
+    static const char *const plain[] = {"",
+                                        "run 1",
+                                        "\xc3\xa9",
+                                        "\xe2\x82\xac",
+                                        "\xf0\x9f\x98\x80",
+                                        "\xed\x9f\xbf",
+                                        "\xf4\x8f\xbf\xbf",
+                                        "\xc2\xa0"};
+    static const char *const not_plain[] = {"a\nb",
+                                            "\x1b[2J",
+                                            "\x7f",
+                                            "\xc2\x9b",
+                                            "\x80",
+                                            "\xc3",
+                                            "\xc3(",
+                                            "\xe2\x82",
+                                            "\xc0\xaf",
+                                            "\xe0\x80\xaf",
+                                            "\xed\xa0\x80",
+                                            "\xf4\x90\x80\x80",
+                                            "\xf9\x80\x80\x80",
+                                            "\xff\x80\x80"};
+    for (size_t i = 0; i < DQN_COUNT_OF(plain); i++) {
+        cr_expect(dqn_text_is_plain(plain[i]), "text %zu", i);
+    }
+    for (size_t i = 0; i < DQN_COUNT_OF(not_plain); i++) {
+        cr_expect(!dqn_text_is_plain(not_plain[i]), "text %zu", i);
+    }
+}
+
+Test(base, messages_hide_control_characters) {
+    dqn_fail(DQN_ERR_DATA, "file \x1b[2J%s: row\n7\t\x7f", "a\rb");
+    cr_expect_str_eq(dqn_error_text(), "file ?[2Ja?b: row\n7??");
+    dqn_fail_prefix(DQN_ERR_DATA, "%s", "\x07");
+    cr_expect_str_eq(dqn_error_text(), "?: file ?[2Ja?b: row\n7??");
 }
 
 static void *other_thread(void *unused) {

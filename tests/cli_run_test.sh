@@ -82,6 +82,16 @@ expect 2 "$train" short.yaml --set learner.lr=-1
 expect 2 "$train" short.yaml --reusme x
 says err '--resume'
 expect 2 "$train" short.yaml other.yaml
+expect 2 "$train" --resume ''
+says err '--resume has an empty value; it takes FILE|FOLDER'
+expect 2 "$train" short.yaml --init-from=
+expect 2 "$train" short.yaml --name $'a\nb'
+says err 'control character'
+expect 2 "$train" short.yaml --print-config --name $'\x1b[2J'
+expect 2 "$train" short.yaml --name $'\xff'
+cp short.yaml $'odd\a.yaml'
+expect 2 "$train" $'odd\a.yaml'
+says err 'name = "odd?"'
 expect 2 "$train" short.yaml --name a/b
 expect 3 "$train" --set env.name=trading --set data.file=none.csv --set device=cpu printed.yaml
 says err 'none.csv'
@@ -105,9 +115,21 @@ says err 'lastly in update'
 expect 5 "$train" --resume nowhere
 mkdir empty
 expect 7 "$train" --resume empty
+mkdir unsaved
+cp short.yaml unsaved/config.yaml
+expect 7 "$train" --resume unsaved
+says err 'start the run again: dqn-train unsaved/config.yaml'
 expect 7 "$train" --verify empty
 says err 'no checkpoint'
 expect 5 "$train" --verify nowhere
+# The markets are those of the configuration's table, all of them.
+expect 0 "$train" --help
+markets=$(awk '$1 == "synthetic.market" { gsub(/\|/, ", ", $3); print $3 }' out)
+[[ $markets == realistic,*micro ]] || fail "dqn-train --help has the markets '$markets'"
+expect 2 "$bin/dqn-data" synth foo out.csv
+says err "the markets are $markets"
+expect 0 "$bin/dqn-data" --help
+says out "$markets"
 expect 2 "$bin/dqn-bench" nonsense
 expect 2 "$bin/dqn-eval"
 
@@ -125,6 +147,14 @@ same_checkpoint checkpoints/short-1/epoch-000004.h5 checkpoints/again-1/epoch-00
 expect 0 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --name warm --quiet
 [ "$(cat out err | wc -c)" -eq 0 ] || fail '--quiet prints'
 expect 0 "$bin/dqn-eval" checkpoints/short-1 --episodes 5
+# One rule for a run's folder and for the folder of runs: best.h5.
+[ checkpoints/short-2/best.h5 -ef checkpoints/short-2/epoch-000004.h5 ] &&
+  fail 'the best of this run is its newest checkpoint, so that nothing is tested'
+for folder in checkpoints/short-2 again-checkpoints; do
+  [ -d "$folder" ] || { mkdir "$folder" && ln -s ../checkpoints/short-2 "$folder/latest"; }
+  expect 0 "$bin/dqn-eval" "$folder" --episodes 5
+  says out 'checkpoints/short-2/best.h5: cartpole'
+done
 expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
 says out '{'
 expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
@@ -141,6 +171,11 @@ loses "$bin/dqn-eval" checkpoints/short-1 --episodes 5 --json
 loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
 loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" --help
+mkdir own
+echo mine >own/latest
+expect 0 "$train" short.yaml --set output=own
+says err 'own/latest does not point at this run: it is no link'
+[ "$(cat own/latest)" = mine ] || fail 'a file named latest was replaced'
 expect 2 "$train" --resume checkpoints/short-1 --init-from checkpoints/short-2/best.h5
 says err '--init-from'
 
@@ -155,6 +190,15 @@ printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/n
 expect 0 "$train" --verify damaged
 says out 'damaged'
 cp checkpoints/short-1/epoch-000003.h5 damaged/
+cp damaged/best.h5 good.h5
+printf 'x' | dd of=damaged/best.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null
+expect 7 "$train" --verify damaged
+says err 'damaged/best.h5'
+cp good.h5 damaged/best.h5
+mkdir best-alone
+ln -s ../good.h5 best-alone/best.h5
+expect 0 "$train" --verify best-alone
+expect 0 "$bin/dqn-eval" best-alone --episodes 5
 truncate -s 30000 damaged/epoch-000004.h5
 expect 7 "$train" --verify damaged
 says err 'epoch-000003.h5'
@@ -163,6 +207,33 @@ says err 'epoch-000003.h5: name it'
 expect 7 "$bin/dqn-eval" damaged/epoch-000004.h5
 expect 0 "$train" --resume damaged/epoch-000003.h5
 same_checkpoint damaged/epoch-000004.h5 checkpoints/short-1/epoch-000004.h5
+
+# ---- closed descriptors: no message lands in a file of the run ----
+step=$((step + 1))
+"$train" short.yaml --name closed <&- >&- 2>&-
+[ $? -eq 5 ] || fail 'what was printed to a closed standard output does not count as lost'
+grep -q '^[0-9]*$' checkpoints/closed-1/lock && [ "$(wc -l <checkpoints/closed-1/lock)" -eq 1 ] ||
+  fail 'a message is in the lock'
+cut -d, -f1-30 checkpoints/closed-1/metrics.csv |
+  cmp -s - <(cut -d, -f1-30 checkpoints/short-1/metrics.csv) || fail 'a message is in metrics.csv'
+
+# ---- files cut off by ulimit -f: an error text, and what was saved before stays ----
+# limited CODE COMMAND...: files may have 100 kB, a checkpoint has more.
+limited() {
+  expect "$1" bash -c 'ulimit -f 100; exec "$@"' limited "${@:2}"
+}
+limited 5 "$train" short.yaml --name limited
+says err 'limited-1/epoch-000001.h5: writing failed: File too large'
+[ -z "$(find checkpoints/limited-1 -name '.tmp*' -o -name '*.h5')" ] || fail 'half a checkpoint is left'
+cp -r checkpoints/short-1 cut
+limited 5 "$train" --resume cut/epoch-000003.h5
+says err 'cut/epoch-000004.h5: writing failed: File too large'
+expect 0 "$train" --verify cut
+limited 5 "$bin/dqn-data" synth ou big.csv
+says err 'big.csv'
+limited 5 "$bin/dqn-data" synth ou big.h5
+says err 'big.h5'
+[ -z "$(find . -maxdepth 1 -name '*big*')" ] || fail 'half a file is left'
 
 # ---- resume with a configuration ----
 expect 0 "$train" short.yaml --resume checkpoints/short-2/epoch-000003.h5 --set learner.lr=2e-3
@@ -199,7 +270,9 @@ wait_for_folder() {
 # resumed with more of them until it ends.
 interrupted() {
   local name=$1 signal=$2 code=$3 ms=$4 got=0 rounds=0
-  "$train" long.yaml --name "$name" >out 2>err </dev/null &
+  # A shell without job control lets its background jobs ignore SIGINT.
+  local run=(env --default-signal=INT "$train")
+  "${run[@]}" long.yaml --name "$name" >out 2>err </dev/null &
   local pid=$!
   wait_for_folder "checkpoints/$name-1"
   while :; do
@@ -217,9 +290,9 @@ interrupted() {
     ms=$((ms + whole_ms / 4))
     if ! ls "checkpoints/$name-1"/epoch-*.h5 >/dev/null 2>&1; then
       rm -rf "checkpoints/$name-1" # killed before the first checkpoint
-      "$train" long.yaml --name "$name" >out 2>err </dev/null &
+      "${run[@]}" long.yaml --name "$name" >out 2>err </dev/null &
     else
-      "$train" --resume "checkpoints/$name-1" >out 2>err </dev/null &
+      "${run[@]}" --resume "checkpoints/$name-1" >out 2>err </dev/null &
     fi
     pid=$!
     [ "$rounds" -lt 30 ] || { fail "$name does not end"; kill -KILL "$pid"; break; }
@@ -229,14 +302,18 @@ interrupted() {
     cmp -s - <(cut -d, -f1-30 checkpoints/whole-1/metrics.csv) || fail "$name: metrics.csv differs"
   [ -z "$(find "checkpoints/$name-1" -name '.tmp*' -o -name '*.new')" ] || fail "$name: left-overs"
   echo "$name: $rounds rounds"
+  total_rounds=$((total_rounds + rounds))
 }
 
+total_rounds=0
 for ((n = 1; n <= repeats; n++)); do
   interrupted "int$n" INT 130 $((RANDOM % (whole_ms / 2 + 1)))
   interrupted "term$n" TERM 143 $((RANDOM % (whole_ms / 2 + 1)))
   interrupted "kill$n" KILL 137 $((RANDOM % (whole_ms / 2 + 1)))
 done
 interrupted hup HUP 129 $((whole_ms / 5))
+interrupted int INT 130 $((whole_ms / 5))
+[ "$total_rounds" -gt 1 ] || fail 'no run was interrupted'
 
 "$train" long.yaml --name busy --set train.env_steps=6000000 >/dev/null 2>&1 </dev/null &
 busy=$!
@@ -245,11 +322,126 @@ for ((i = 0; i < 500; i++)); do
   [ -e checkpoints/busy-1/epoch-000001.h5 ] && break
   sleep 0.02
 done
-expect 1 "$train" --resume checkpoints/busy-1
-says err 'checkpoints/busy-1'
+expect 5 "$train" --resume checkpoints/busy-1
+says err "checkpoints/busy-1: another run trains in this folder (process $busy)"
 kill -TERM "$busy"
 wait "$busy"
 [ $? -eq 143 ] || fail 'the first process did not go on'
+
+# stopped_soon PID CODE: SIGTERM ends it within a second (more on a busy machine), with that code.
+stopped_soon() {
+  local begun got=0 ms
+  begun=$(date +%s%N)
+  kill -TERM "$1"
+  wait "$1" || got=$?
+  ms=$((($(date +%s%N) - begun) / 1000000))
+  [ "$got" -eq "$2" ] || fail "exit code $got instead of $2 after SIGTERM"
+  [ "$ms" -lt 1500 ] || fail "$ms ms from SIGTERM to the end"
+}
+
+# ---- a stop inside a long evaluation, the last one of the run; and inside the report ----
+cat >evaluates.yaml <<'YAML'
+env: {name: mountain_car, lanes: 4}
+device: cpu
+threads: 1
+net: {hidden: [64, 64]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+train: {env_steps: 1000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 20000}
+YAML
+expect 0 "$train" evaluates.yaml --name evaluated --quiet
+"$train" evaluates.yaml --name evaluates >out 2>err </dev/null &
+pid=$!
+wait_for_folder checkpoints/evaluates-1
+sleep 0.5
+stopped_soon "$pid" 143
+says err 'everything is saved'
+[ -e checkpoints/evaluates-1/epoch-000000-partial.h5 ] || fail 'nothing saved inside the evaluation'
+expect 0 "$train" --resume checkpoints/evaluates-1 --quiet
+same_checkpoint checkpoints/evaluated-1/epoch-000001.h5 checkpoints/evaluates-1/epoch-000001.h5
+cat >reports.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 256}
+synthetic: {bars: 6000}
+device: cpu
+threads: 1
+net: {hidden: [8]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+train: {env_steps: 1000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 2}
+report: {random_runs: 100000}
+YAML
+"$train" reports.yaml >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/reports-1/epoch-000001.h5 ] && break
+  sleep 0.02
+done
+sleep 0.5
+stopped_soon "$pid" 143
+says err 'the training is complete and saved'
+says out '1000'
+expect 0 "$train" --verify checkpoints/reports-1
+
+# ---- a stop while the data is read: no run has begun, and none is left ----
+"$bin/dqn-data" synth realistic long.csv --set synthetic.bars=400000 --quiet
+before=$(ls checkpoints)
+latest=$(readlink checkpoints/latest)
+"$train" reports.yaml --set data.file=long.csv --name unbegun >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/unbegun-1/lock ] && break
+  sleep 0.01
+done
+sleep 0.1
+stopped_soon "$pid" 143
+says err 'before the training began'
+[ "$before" = "$(ls checkpoints)" ] || fail 'a run that did not begin left its folder'
+[ "$latest" = "$(readlink checkpoints/latest)" ] || fail 'latest leads elsewhere now'
+
+# ---- walk-forward ----
+cat >walk.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 128}
+synthetic: {bars: 3600}
+net: {hidden: [8]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+device: cpu
+threads: 1
+train: {env_steps: 2000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 2}
+walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
+YAML
+expect 0 "$train" walk.yaml --quiet
+# Killed after its first file, and inside the first run before a checkpoint: the same command goes on.
+for part in '' fold-01-seed-1; do
+  mkdir -p killed/"$part"
+  cp checkpoints/walk-1/config.yaml checkpoints/walk-1/lock killed
+  [ -z "$part" ] || cp checkpoints/walk-1/"$part"/{config.yaml,lock} killed/"$part"
+  expect 0 "$train" --verify killed
+  expect 0 "$train" --resume killed --quiet
+  cmp -s killed/out-of-sample.csv checkpoints/walk-1/out-of-sample.csv ||
+    fail "a walk-forward killed at its start (${part:-before any run}) ends otherwise"
+  rm -rf killed
+done
+# The folder, and an output folder whose latest it is, mean the same: all folds.
+expect 0 "$bin/dqn-eval" checkpoints/walk-1
+says out 'folds out of sample'
+cp out walk.out
+expect 0 "$bin/dqn-eval" checkpoints
+sed 's|checkpoints/latest|checkpoints/walk-1|' out | cmp -s - walk.out ||
+  fail 'an output folder gives another report than its newest walk-forward'
+expect 2 "$bin/dqn-eval" checkpoints/walk-1 --latest "$PWD/walk.yaml"
+says err 'checkpoints/walk-1/fold-01-seed-1'
+expect 2 "$bin/dqn-eval" checkpoints/walk-1 --steps
+says err '--steps goes with --report'
+expect 0 "$train" --verify checkpoints/walk-1
+[ "$(grep -c '^ok .*best.h5' out)" -eq 4 ] || fail '--verify does not check all runs'
+printf 'x' | dd of=checkpoints/walk-1/fold-02-seed-1/best.h5 bs=1 seek=9000 conv=notrunc 2>/dev/null
+expect 7 "$train" --verify checkpoints/walk-1
+says err 'fold-02-seed-1/best.h5'
+[ "$(grep -c '^ok .*best.h5' out)" -eq 3 ] || fail '--verify stops at the first damaged file'
 
 # ---- a resume changes only a run's own folder, and only once it stands ----
 expect 0 "$train" short.yaml --name home --quiet

@@ -365,15 +365,27 @@ static void expect_prints_and_returns(void) {
     free(text);
 }
 
+Test(config, a_name_with_control_characters_is_refused) {
+    static const char *const names[] = {"a\\nb", "\\x1b[2J", "\\x7f", "\\u0085"};
+    for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
+        char text[64];
+        snprintf(text, sizeof text, "name: \"%s\"\n", names[i]);
+        cr_expect_eq(parse(text), DQN_ERR_CONFIG, "%s", names[i]);
+        cr_expect_not_null(strstr(dqn_error_text(), "control character"), "%s", dqn_error_text());
+    }
+    cr_expect_eq(parse("name: \"\\u00e9 - 1\"\n"), DQN_OK, "%s", dqn_error_text());
+}
+
 Test(config, what_is_printed_loads_to_the_equal_config) {
     cr_assert_eq(dqn_config_load(&config, NULL, 0, NULL), DQN_OK, "%s", dqn_error_text());
     expect_prints_and_returns();
-    cr_assert_eq(parse("learner: {lr: 0.1000000000000000055, tau: 3e-308, adam_eps: 1e-323}\n"
-                       "seed: 8999999999999999999\n"
-                       "fill: {taker_bps: -0, impact: 0.3333333333333333}\n"
-                       "name: \"q\\\" b\\\\ n\\n t\\t \\x01 \\x7f \\u0085 \\u2028 \\u00e9 : # -\"\n"
-                       "data: {file: ['a, b.csv', \" [x]\", '*c']}\n"),
-                 DQN_OK, "%s", dqn_error_text());
+    cr_assert_eq(
+        parse("learner: {lr: 0.1000000000000000055, tau: 3e-308, adam_eps: 1e-323}\n"
+              "seed: 8999999999999999999\n"
+              "fill: {taker_bps: -0, impact: 0.3333333333333333}\n"
+              "output: \"q\\\" b\\\\ n\\n t\\t \\x01 \\x7f \\u0085 \\u2028 \\u00e9 : # -\"\n"
+              "data: {file: ['a, b.csv', \" [x]\", '*c']}\n"),
+        DQN_OK, "%s", dqn_error_text());
     expect_prints_and_returns();
     for (int i = 0; i < 200; i++) {
         char override[64];

@@ -122,7 +122,7 @@ static void expect_no_profit(const char *market) {
     struct dqn_track track;
     struct dqn_bootstrap interval;
     agent_over_test(trainer, false, &track);
-    cr_assert_eq(dqn_bootstrap_compute(&track, 35063.0, 0.0, 1000, &interval), DQN_OK);
+    cr_assert_eq(dqn_bootstrap_compute(&track, 35063.0, 0.0, 1000, 1, &interval), DQN_OK);
     fprintf(stderr, "%s: log return %.3f, 95 %% from %.3f to %.3f\n", market,
             log(track.equity[track.n - 1] / track.start_equity), interval.log_return_low,
             interval.log_return_high);

@@ -45,10 +45,49 @@ done
 expect 0 "$bin/dqn-eval" $run --split validation --report again
 [ -e again/steps.csv ] && fail "steps.csv without --steps"
 grep -q '"trials": 7' deep/er/report/report.json || fail "the trials are not in report.json"
+expect 0 "$bin/dqn-eval" $run --set threads=3 --report threads --steps --trials 7
+diff -r deep/er/report threads || fail "the report depends on the number of threads"
 if command -v python3 >/dev/null; then
   expect 0 python3 "$scripts/check_report.py" deep/er/report
   expect 0 python3 "$scripts/check_report.py" again
 fi
+
+# Other data than the agent was trained on: a warning, and in report.json.
+grep -q '"data_changed": false' deep/er/report/report.json || fail "the data are not compared"
+expect 0 "$bin/dqn-eval" $run --set synthetic.seed=9 --report other
+grep -q "^Warning: These are not the data" out.txt || fail "no warning of other data"
+grep -q '"data_changed": true' other/report.json || fail "report.json does not say so"
+
+# A walk-forward: no report before its end, then one over all folds.
+cat >walk.yaml <<'YAML'
+env: {lanes: 4, episode_bars: 64}
+synthetic: {bars: 2600}
+walk_forward: {train: 900, validation: 300, test: 400, seeds: 3}
+net: {hidden: [8]}
+replay: {capacity: 500}
+learner: {batch: 8, lr: 1e-2}
+train: {env_steps: 800, epoch_steps: 400, learning_starts: 100}
+eval: {episodes: 2}
+report: {random_runs: 10, bootstrap: 100}
+YAML
+expect 0 "$bin/dqn-train" walk.yaml --name walk --set output=runs --set threads=1 --device cpu
+grep -q "dqn-eval .*runs/walk-1 --report DIR" out.txt || fail "the way to the report is not told: $(tail -2 out.txt)"
+expect 0 "$bin/dqn-eval" runs/walk-1 --report walked --steps
+grep -q "3 folds out of sample" out.txt || fail "no folds on the terminal"
+grep -q "Fold by fold" walked/report.html || fail "no folds on the page"
+head -1 walked/equity.csv | grep -q ",fold$" || fail "no folds in equity.csv"
+if command -v python3 >/dev/null; then
+  expect 0 python3 "$scripts/check_report.py" walked
+  grep -q "fold 3: as tested then" out.txt || fail "the folds are not checked"
+fi
+expect 0 "$bin/dqn-eval" runs/walk-1 --set threads=3 --report walked-threads --steps
+diff -r walked walked-threads || fail "the report of a walk-forward depends on the number of threads"
+expect 2 "$bin/dqn-eval" runs/walk-1 --split validation
+grep -q "fold-01-seed-1" err.txt || fail "no way out is told: $(cat err.txt)"
+expect 0 "$bin/dqn-eval" runs/walk-1/fold-01-seed-1
+mv runs/walk-1/fold-03-seed-3/test.csv hidden.csv
+expect 1 "$bin/dqn-eval" runs/walk-1
+grep -q "dqn-train --resume runs/walk-1" err.txt || fail "no way on is told: $(cat err.txt)"
 
 # The newest bar: the market up to the first decision of the test split, as a file.
 expect 0 "$bin/dqn-data" synth realistic market.csv --config trading.yaml --quiet
@@ -64,9 +103,52 @@ grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
 expect 2 "$bin/dqn-eval" $run --report x --trials 0
 expect 2 "$bin/dqn-eval" $run --split all
+expect 2 "$bin/dqn-eval" $run --steps
+expect 2 "$bin/dqn-eval" $run --trials 3
+expect 2 "$bin/dqn-eval" $run --exposure 0.5
+expect 2 "$bin/dqn-eval" $run --latest until.csv --split test
+expect 2 "$bin/dqn-eval" $run --latest until.csv --report x
+expect 2 "$bin/dqn-eval" $run --episodes 5
+expect 2 "$bin/dqn-eval" ''
+[ ! -e x ] || fail "a refused report made its folder"
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
+expect 5 "$bin/dqn-eval" $run --report /sys/none
+grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
+
+# A signal at any moment: the whole old report or the whole new one, and nothing beside it.
+inodes() {
+  for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do
+    stat -c %i "$1/$file"
+  done
+}
+report=("$bin/dqn-eval" "$run" --report kept --steps)
+begun=$(date +%s%N)
+expect 0 "${report[@]}"
+whole_us=$((($(date +%s%N) - begun) / 1000))
+for ((i = 1; i <= 12; i++)); do
+  before=$(inodes kept)
+  "${report[@]}" --trials $((i + 1)) >out.txt 2>err.txt &
+  pid=$!
+  sleep "$(printf '0.%06d' $((whole_us * i / 12 < 999999 ? whole_us * i / 12 : 999999)))"
+  kill -TERM $pid 2>/dev/null || true
+  got=0
+  wait $pid || got=$?
+  [ $got -eq 0 ] || [ $got -eq 143 ] || fail "exit $got after SIGTERM"
+  [ "$(find kept -mindepth 1 | wc -l)" -eq 6 ] || fail "left over: $(ls -A kept)"
+  changed=$(comm -3 <(sort <<<"$before") <(inodes kept | sort) | wc -l)
+  [ "$changed" -eq 0 ] || [ "$(comm -12 <(sort <<<"$before") <(inodes kept | sort) | wc -l)" -eq 0 ] ||
+    fail "half of the report is new"
+  "$bin/dqn-data" synth realistic out.csv --config trading.yaml --quiet &
+  pid=$!
+  sleep "$(printf '0.%03d' $((i * 5)))"
+  kill -TERM $pid 2>/dev/null || true
+  wait $pid || true
+  [ -z "$(find . -maxdepth 1 -name '.tmp*')" ] || fail "left over: $(ls -A)"
+  [ ! -e out.csv ] || cmp -s out.csv market.csv || fail "half a market was written"
+  rm -f out.csv
+done
 echo "report: ok"

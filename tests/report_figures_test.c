@@ -150,7 +150,7 @@ Test(report_figures, few_bars_have_no_ratios) {
     EXPECT_NAN(p.sortino);
     EXPECT_NAN(p.cagr); /* 29 of 10000 bars a year */
     EXPECT_NAN(p.calmar);
-    cr_assert_eq(dqn_bootstrap_compute(&track, 100.0, 0.0, 100, &b), DQN_OK);
+    cr_assert_eq(dqn_bootstrap_compute(&track, 100.0, 0.0, 100, 1, &b), DQN_OK);
     EXPECT_NAN(b.log_return_low);
     cr_assert_eq(dqn_sharpe_test_compute(&track, 100.0, 0.0, 1.0, &t), DQN_OK);
     EXPECT_NAN(t.probabilistic);
@@ -173,7 +173,7 @@ Test(report_figures, constant_equity_has_no_ratios) {
     EXPECT_NEAR(p.drawdown_bars, 0.0);
     dqn_relation_compute(&track, &track, 100.0, 0.0, &r);
     EXPECT_NAN(r.beta);
-    cr_assert_eq(dqn_bootstrap_compute(&track, 100.0, 0.0, 100, &b), DQN_OK);
+    cr_assert_eq(dqn_bootstrap_compute(&track, 100.0, 0.0, 100, 1, &b), DQN_OK);
     EXPECT_NEAR(b.log_return_high, 0.0);
     EXPECT_NAN(b.sharpe_low);
     cr_assert_eq(dqn_sharpe_test_compute(&track, 100.0, 0.0, 1.0, &t), DQN_OK);
@@ -209,6 +209,25 @@ Test(report_figures, ruin) {
     track.equity[99] = -5.0;
     EXPECT_NAN(figures_of(&track, 100.0).cagr);
     dqn_track_destroy(&track);
+}
+
+/* A step that loses half of what is left, of an account that had 100: books that miss a tenth of
+ * the loss are seen down to a trillionth of the start, and no alarm is given for roundings of dust.
+ */
+Test(report_figures, books_of_dust) {
+    static const double left[] = {1.0, 1e-9, 5e-324};
+    static const double expected[] = {0.05, 0.05, 0.0};
+    for (size_t i = 0; i < DQN_COUNT_OF(left); i++) {
+        struct dqn_track track;
+        cr_assert_eq(dqn_track_create(&track, 2), DQN_OK);
+        const struct trading_step_record whole = {.equity_before = 100.0, .equity_after = 100.0};
+        const struct trading_step_record dust = {
+            .equity_before = left[i], .equity_after = 0.5 * left[i], .price_pnl = -0.45 * left[i]};
+        dqn_track_add(&track, &whole);
+        dqn_track_add(&track, &dust);
+        EXPECT_NEAR(track.ledger_residual, expected[i]);
+        dqn_track_destroy(&track);
+    }
 }
 
 Test(report_figures, an_empty_pass) {
@@ -306,7 +325,7 @@ Test(report_figures, bootstrap_of_independent_returns) {
         struct dqn_bootstrap b;
         normal_returns(returns, N, sigma, series);
         make_track(&track, N, returns, N);
-        cr_assert_eq(dqn_bootstrap_compute(&track, 250.0, 0.0, 400, &b), DQN_OK);
+        cr_assert_eq(dqn_bootstrap_compute(&track, 250.0, 0.0, 400, 1, &b), DQN_OK);
         const double sum = figures_of(&track, 250.0).log_return;
         const double half = 1.96 * sigma * sqrt((double)N), half_sharpe = 1.96 * sqrt(250.0 / N);
         width += 0.5 * (b.log_return_high - b.log_return_low) / half / SERIES;

@@ -101,7 +101,7 @@ Test(run_folder, creation_is_exclusive) {
 Test(run_folder, a_second_process_is_refused_until_the_first_ends) {
     struct dqn_run_folder folder, again;
     OK(dqn_run_folder_create(&folder, output, "x", NULL));
-    FAILS(dqn_run_folder_open(&again, folder.path, NULL), DQN_ERR_STATE, folder.path);
+    FAILS(dqn_run_folder_open(&again, folder.path, NULL), DQN_ERR_BUSY, folder.path);
     char pid[32];
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     cr_assert_not_null(strstr(dqn_error_text(), pid), "%s", dqn_error_text());
@@ -127,7 +127,7 @@ Test(run_folder, a_killed_process_leaves_no_lock) {
     cr_assert_eq(read(ready[0], &word, 1), 1);
     cr_assert_eq(word, 'y');
     struct dqn_run_folder folder;
-    FAILS(dqn_run_folder_open(&folder, in_output("x-1"), NULL), DQN_ERR_STATE, "another run");
+    FAILS(dqn_run_folder_open(&folder, in_output("x-1"), NULL), DQN_ERR_BUSY, "another run");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     OK(dqn_run_folder_open(&folder, in_output("x-1"), NULL));
@@ -136,7 +136,7 @@ Test(run_folder, a_killed_process_leaves_no_lock) {
 
 Test(run_folder, names_and_places_that_cannot_be_are_refused) {
     struct dqn_run_folder folder;
-    const char *const names[] = {"", ".", "..", "a/b", ".hidden"};
+    const char *const names[] = {"", ".", "..", "a/b", ".hidden", "a\nb", "\x1b[2J", "\xff"};
     for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
         FAILS(dqn_run_folder_create(&folder, output, names[i], NULL), DQN_ERR_CONFIG, "name");
     }
@@ -448,6 +448,28 @@ Test(run_folder, many_saves_do_not_grow) {
     cr_assert_eq(first.st_size, later.st_size);
     cr_assert_eq(store_count(folder.path, "epoch-"), 3);
     dqn_run_folder_close(&folder);
+}
+
+/* A person's own file or folder named latest is not ours to replace, nor to remove. */
+Test(run_folder, a_latest_that_is_no_link_is_left_alone) {
+    struct dqn_run_folder folder;
+    size_t size = 0;
+    OK(dqn_run_folder_create(&folder, output, "x", NULL));
+    dqn_run_folder_close(&folder);
+    cr_assert_eq(unlink(in_output("latest")), 0);
+    store_write(in_output("latest"), "mine", 4);
+    OK(dqn_run_folder_create(&folder, output, "x", NULL));
+    dqn_run_folder_discard(&folder, NULL);
+    cr_assert(!exists(in_output("x-2")));
+    unsigned char *text = store_read(in_output("latest"), &size);
+    cr_assert(text != NULL && size == 4 && memcmp(text, "mine", 4) == 0);
+    free(text);
+    cr_assert_eq(unlink(in_output("latest")), 0);
+    cr_assert_eq(mkdir(in_output("latest"), 0777), 0);
+    OK(dqn_run_folder_create(&folder, output, "x", NULL));
+    dqn_run_folder_discard(&folder, NULL);
+    cr_assert(exists(in_output("latest/.")));
+    cr_assert_eq(store_count(output, ".tmp-"), 0);
 }
 
 /* A run that could not begin leaves neither a folder nor a latest that leads to it. */

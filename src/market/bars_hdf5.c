@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "bars_read.h"
+#include "crash_guard.h"
 #include "csv_header.h"
 #include "hdf5_columns.h"
 
@@ -160,6 +161,20 @@ static enum dqn_status read_columns(struct dqn_raw_rows *rows, const struct dqn_
     return check_rows(rows, path, has, config->ohlc_repair == DQN_REPAIR_WIDEN);
 }
 
+/* A damaged file may claim any number of rows. Compression makes less of a row than a thousandth of
+ * a byte out of nothing but equal rows, which no market has. */
+static enum dqn_status check_size(const struct dqn_h5_table *table, const char *path, hid_t id) {
+    hsize_t bytes = 0;
+    char count[32], size[32];
+    if (H5Fget_filesize(id, &bytes) < 0 || table->n_rows / 1000 <= bytes) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_DATA,
+                    "%s: says that it has %s rows, but a file of %s cannot: it is damaged", path,
+                    dqn_format_count(count, sizeof(count), table->n_rows),
+                    dqn_format_bytes(size, sizeof(size), bytes));
+}
+
 static enum dqn_status read_file(struct dqn_raw_rows *rows, size_t file, hid_t id,
                                  struct dqn_h5_table *table, const struct dqn_config_data *config) {
     const char *const path = rows->paths[file];
@@ -167,6 +182,7 @@ static enum dqn_status read_file(struct dqn_raw_rows *rows, size_t file, hid_t i
     struct dqn_bars_info *const info = &rows->info;
     const bool schema = H5Aexists(id, "schema") > 0;
     DQN_TRY(dqn_h5_table_open(table, id, path, config->symbol));
+    DQN_TRY(check_size(table, path, id));
     DQN_TRY(assign_columns(&dialect, path, table));
     if (!text_attribute(id, "symbol", info->symbol, sizeof(info->symbol))) {
         snprintf(info->symbol, sizeof(info->symbol), "%.63s", config->symbol);
@@ -189,6 +205,11 @@ enum dqn_status dqn_read_hdf5(struct dqn_raw_rows *rows, size_t file,
     H5Eget_auto2(H5E_DEFAULT, &print, &print_context);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     enum dqn_status status = DQN_OK;
+    char crash[DQN_TEXT_MAX + 128];
+    snprintf(crash, sizeof(crash),
+             "%s: is damaged so that the HDF5 library crashes on it; copy or export it again",
+             path);
+    dqn_crash_guard_begin(DQN_ERR_DATA, crash);
     const hid_t id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (id < 0) {
         status = dqn_fail(DQN_ERR_DATA,
@@ -200,6 +221,7 @@ enum dqn_status dqn_read_hdf5(struct dqn_raw_rows *rows, size_t file,
         dqn_h5_table_close(&table);
         H5Fclose(id);
     }
+    dqn_crash_guard_end();
     H5Eset_auto2(H5E_DEFAULT, print, print_context);
     return status;
 }

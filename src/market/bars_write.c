@@ -1,11 +1,15 @@
 #include "bars_write.h"
 
 #include <errno.h>
-#include <hdf5.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../file_ops.h"
+#include "../h5file.h"
+#include "../unfinished.h"
 #include "timestamps.h"
 
 static bool write_column(hid_t file, const char *name, hid_t stored, hid_t type, size_t n,
@@ -83,46 +87,69 @@ static enum dqn_status write_all(hid_t file, const struct dqn_bars *bars,
     return DQN_OK;
 }
 
-static enum dqn_status not_written(const char *path) {
+static enum dqn_status not_written(const char *path, int error) {
     return dqn_fail(DQN_ERR_DISK, "%s: cannot be written: %s; check the folder and its free space",
-                    path, errno != 0 ? strerror(errno) : "the HDF5 library failed");
+                    path, strerror(error));
+}
+
+/* Fills an empty open file. Writes go through the sink, as HDF5 cannot close a file on a full disk.
+ */
+static enum dqn_status fill_hdf5(int fd, const char *path, const struct dqn_bars *bars,
+                                 const struct dqn_config_data *config) {
+    struct dqn_h5_sink sink = {.fd = fd};
+    hid_t file = H5I_INVALID_HID;
+    bool good = false;
+    dqn_h5_lock();
+    enum dqn_status status = dqn_h5_create(&file, &sink, 0);
+    if (status == DQN_OK) {
+        status = write_all(file, bars, config, &good);
+    }
+    if (status == DQN_OK && !good) {
+        status = dqn_h5_fail(DQN_ERR_DISK, "%s: cannot be written", path);
+    }
+    const enum dqn_status closed = dqn_h5_create_close(file, &sink, path);
+    dqn_h5_unlock();
+    return closed != DQN_OK ? closed : status;
+}
+
+static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *temporary,
+                                  const char *path, const struct dqn_config_data *config) {
+    const int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return not_written(path, errno);
+    }
+    const enum dqn_status status = fill_hdf5(fd, path, bars, config);
+    int error = fsync(fd) != 0 ? errno : 0;
+    if (close(fd) != 0 && error == 0) {
+        error = errno;
+    }
+    return status == DQN_OK && error != 0 ? not_written(path, error) : status;
+}
+
+/* Puts a temporary in place, or after an error removes it. */
+static enum dqn_status finish(enum dqn_status status, const char *temporary, const char *path) {
+    if (status == DQN_OK) {
+        status = dqn_file_commit(NULL, temporary, path);
+    } else {
+        unlink(temporary);
+    }
+    dqn_unfinished_done(temporary);
+    return status;
 }
 
 enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
                                     const struct dqn_config_data *config) {
     char temporary[DQN_TEXT_MAX + 32];
-    H5E_auto2_t print = NULL;
-    void *print_context = NULL;
-    snprintf(temporary, sizeof(temporary), "%s.writing-%ld", path, (long)getpid());
-    H5Eget_auto2(H5E_DEFAULT, &print, &print_context);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    errno = 0;
-    bool good = false;
-    enum dqn_status status = DQN_OK;
-    const hid_t file = H5Fcreate(temporary, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
-    if (file >= 0) {
-        status = write_all(file, bars, config, &good);
-        good = H5Fclose(file) >= 0 && good;
-    }
-    if (status == DQN_OK && (!good || rename(temporary, path) != 0)) {
-        status = not_written(path);
-    }
-    if (status != DQN_OK && file >= 0) {
-        unlink(temporary);
-    }
-    H5Eset_auto2(H5E_DEFAULT, print, print_context);
-    return status;
+    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+    DQN_TRY(dqn_unfinished_add(temporary));
+    return finish(write_hdf5(bars, temporary, path, config), temporary, path);
 }
 
-enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
-    const bool standard = strcmp(path, "-") == 0;
+/* The rows; 0, or the errno of what failed. The file stays open. */
+static int print_rows(const struct dqn_bars *bars, FILE *file) {
     errno = 0;
-    FILE *const file = standard ? stdout : fopen(path, "w");
-    if (file == NULL) {
-        return not_written(path);
-    }
     fprintf(file, "time,open,high,low,close%s\n", bars->volume != NULL ? ",volume" : "");
-    for (size_t i = 0; i < bars->n; i++) {
+    for (size_t i = 0; i < bars->n && ferror(file) == 0; i++) {
         char time[40];
         fprintf(file, "%sZ,%.17g,%.17g,%.17g,%.17g",
                 dqn_stamp_text(time, sizeof(time), bars->time_ns[i]), bars->open[i], bars->high[i],
@@ -132,7 +159,47 @@ enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path
         }
         fputc('\n', file);
     }
-    const bool failed = fflush(file) != 0 || ferror(file) != 0;
-    const bool unclosed = !standard && fclose(file) != 0;
-    return failed || unclosed ? not_written(path) : DQN_OK;
+    const bool failed = ferror(file) != 0 || fflush(file) != 0;
+    return !failed ? 0 : errno != 0 ? errno : EIO;
+}
+
+/* Writes to what is no file that could be replaced: a pipe, a device, a link. */
+static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *path) {
+    const bool standard = strcmp(path, "-") == 0;
+    FILE *const file = standard ? stdout : fopen(path, "w");
+    if (file == NULL) {
+        return not_written(path, errno);
+    }
+    int error = print_rows(bars, file);
+    if (!standard && fclose(file) != 0 && error == 0) {
+        error = errno;
+    }
+    return error != 0 ? not_written(path, error) : DQN_OK;
+}
+
+static enum dqn_status write_csv(const struct dqn_bars *bars, const char *temporary,
+                                 const char *path) {
+    FILE *const file = fopen(temporary, "w");
+    if (file == NULL) {
+        return not_written(path, errno);
+    }
+    int error = print_rows(bars, file);
+    if (error == 0 && fsync(fileno(file)) != 0) {
+        error = errno;
+    }
+    if (fclose(file) != 0 && error == 0) {
+        error = errno;
+    }
+    return error != 0 ? not_written(path, error) : DQN_OK;
+}
+
+enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
+    char temporary[DQN_TEXT_MAX + 32];
+    struct stat info;
+    if (strcmp(path, "-") == 0 || (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))) {
+        return write_in_place(bars, path);
+    }
+    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
+    DQN_TRY(dqn_unfinished_add(temporary));
+    return finish(write_csv(bars, temporary, path), temporary, path);
 }

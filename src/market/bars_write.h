@@ -12,7 +12,10 @@ enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *pat
                                     const struct dqn_config_data *config);
 
 /* Writes CSV: time (ISO 8601, UTC), open, high, low, close, and volume where there is one; numbers
- * with 17 digits, which read back bit for bit. `path` "-" is the standard output. */
+ * with 17 digits, which read back bit for bit. `path` "-" is the standard output. A file is at any
+ * moment the old one or the new one, complete; pipes, devices and links are written to.
+ * DQN_ERR_DISK.
+ */
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path);
 
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../parallel.h"
 #include "../shared/rng.h"
 #include "performance.h"
 
@@ -75,8 +76,24 @@ struct bootstrap_rows {
     double *log_sums, *sharpes; /* [draws] */
 };
 
+/* What a draw needs. */
+struct drawing {
+    const struct bootstrap_rows *rows;
+    size_t n;
+    double bars_per_year, risk_free;
+};
+
+static enum dqn_status draw_one(void *context, size_t draw) {
+    const struct drawing *d = context;
+    const struct resample r =
+        draw_pass(d->rows->returns, d->rows->logs, d->n, draw, d->bars_per_year, d->risk_free);
+    d->rows->log_sums[draw] = r.log_return;
+    d->rows->sharpes[draw] = r.sharpe;
+    return DQN_OK;
+}
+
 static enum dqn_status draw_all(const struct dqn_track *t, double bars_per_year, double risk_free,
-                                size_t draws, struct bootstrap_rows *rows,
+                                size_t draws, size_t threads, struct bootstrap_rows *rows,
                                 struct dqn_bootstrap *out) {
     DQN_TRY(dqn_alloc((void **)&rows->logs, t->n, sizeof(double), "bootstrap returns"));
     DQN_TRY(dqn_alloc((void **)&rows->log_sums, draws, sizeof(double), "bootstrap draws"));
@@ -84,13 +101,12 @@ static enum dqn_status draw_all(const struct dqn_track *t, double bars_per_year,
     for (size_t i = 0; i < t->n; i++) {
         rows->logs[i] = log1p(rows->returns[i]);
     }
+    struct drawing drawing = {rows, t->n, bars_per_year, risk_free};
+    DQN_TRY(dqn_parallel(threads, draws, draw_one, &drawing));
     size_t n_sharpes = 0;
     for (size_t d = 0; d < draws; d++) {
-        const struct resample r =
-            draw_pass(rows->returns, rows->logs, t->n, d, bars_per_year, risk_free);
-        rows->log_sums[d] = r.log_return;
-        if (!isnan(r.sharpe)) {
-            rows->sharpes[n_sharpes++] = r.sharpe;
+        if (!isnan(rows->sharpes[d])) {
+            rows->sharpes[n_sharpes++] = rows->sharpes[d];
         }
     }
     out->log_return_low = dqn_quantile(rows->log_sums, draws, 0.025);
@@ -101,13 +117,15 @@ static enum dqn_status draw_all(const struct dqn_track *t, double bars_per_year,
 }
 
 enum dqn_status dqn_bootstrap_compute(const struct dqn_track *t, double bars_per_year,
-                                      double risk_free, size_t draws, struct dqn_bootstrap *out) {
+                                      double risk_free, size_t draws, size_t threads,
+                                      struct dqn_bootstrap *out) {
     struct bootstrap_rows rows = {0};
     *out = (struct dqn_bootstrap){NAN, NAN, NAN, NAN};
     DQN_TRY(take_returns(t, &rows.returns));
-    const enum dqn_status status = rows.returns == NULL || draws == 0
-                                       ? DQN_OK
-                                       : draw_all(t, bars_per_year, risk_free, draws, &rows, out);
+    const enum dqn_status status =
+        rows.returns == NULL || draws == 0
+            ? DQN_OK
+            : draw_all(t, bars_per_year, risk_free, draws, threads, &rows, out);
     free(rows.returns);
     free(rows.logs);
     free(rows.log_sums);

@@ -7,31 +7,10 @@
 
 #include "../base.h"
 
-size_t dqn_utf8_char(const char *text) {
-    const unsigned char *t = (const unsigned char *)text;
-    const size_t length = t[0] < 0x80   ? 1
-                          : t[0] < 0xc2 ? 0
-                          : t[0] < 0xe0 ? 2
-                          : t[0] < 0xf0 ? 3
-                          : t[0] < 0xf5 ? 4
-                                        : 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((t[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    /* too long a form, surrogates, beyond U+10FFFF */
-    if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f) ||
-        (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f)) {
-        return 0;
-    }
-    return t[0] == 0 ? 0 : length;
-}
-
 static void put_text(FILE *out, const char *text) {
     putc('"', out);
     while (*text != '\0') {
-        const size_t length = dqn_utf8_char(text);
+        const size_t length = dqn_utf8_length(text, SIZE_MAX);
         const unsigned char c = (unsigned char)*text;
         if (length == 0) {
             fputs("\\ufffd", out);

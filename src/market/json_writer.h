@@ -26,7 +26,4 @@ void dqn_json_bool(struct dqn_json *json, const char *key, bool value);
 void dqn_json_text(struct dqn_json *json, const char *key, const char *text);
 void dqn_json_null(struct dqn_json *json, const char *key);
 
-/* Length of the UTF-8 character at `text`, 1 to 4; 0 when it is none (or ends there). */
-size_t dqn_utf8_char(const char *text);
-
 #endif

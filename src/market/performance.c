@@ -38,7 +38,9 @@ static void add_costs(struct dqn_track *t, const struct trading_step_record *r) 
     t->forgiven += r->forgiven;
     const double parts =
         r->price_pnl - r->fees - r->spread - r->slippage - r->impact - r->financing + r->forgiven;
-    const double scale = fmax(fabs(r->equity_before), fabs(r->equity_after));
+    /* dust that is left of an account has roundings of its own size, and moves no money */
+    const double dust = 1e-12 * fabs(t->start_equity);
+    const double scale = fmax(dust, fmax(fabs(r->equity_before), fabs(r->equity_after)));
     const double residual = fabs(r->equity_after - r->equity_before - parts) / scale;
     t->ledger_residual = fmax(t->ledger_residual, residual);
 }

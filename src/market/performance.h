@@ -23,7 +23,9 @@ struct dqn_track {
     uint64_t *bar;          /* [n] result bar */
     double fees, spread, slippage, impact, financing, price_pnl, traded; /* sums, money */
     double forgiven;
-    double ledger_residual; /* worst |dE - its parts| / equity of a step */
+    double ledger_residual; /* worst |dE - its parts| / equity of a step (at least 1e-12 of the
+                             * start's)
+                             */
     double reward_sum;      /* of the environment's rewards */
     double log_return_sum;  /* of the steps' log returns, floored as the reward is */
     uint64_t actions[DQN_EXPOSURES][DQN_ORDER_CELLS];
@@ -84,14 +86,16 @@ void dqn_relation_compute(const struct dqn_track *track, const struct dqn_track 
                           double bars_per_year, double risk_free, struct dqn_relation *out);
 
 /* 95 % intervals by the stationary block bootstrap (Politis and Romano 1994, JASA 89), blocks of
- * mean length sqrt(n), a fixed seed. NaN below 30 bars. */
+ * mean length sqrt(n), a fixed seed, equal at any number of threads (0 = one a core). NaN below
+ * 30 bars. */
 struct dqn_bootstrap {
     double log_return_low, log_return_high; /* of the whole pass */
     double sharpe_low, sharpe_high;
 };
 
 enum dqn_status dqn_bootstrap_compute(const struct dqn_track *track, double bars_per_year,
-                                      double risk_free, size_t draws, struct dqn_bootstrap *out);
+                                      double risk_free, size_t draws, size_t threads,
+                                      struct dqn_bootstrap *out);
 
 /* Whether a Sharpe ratio is more than luck, from its length, skewness and kurtosis. */
 struct dqn_sharpe_test {

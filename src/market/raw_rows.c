@@ -160,6 +160,24 @@ const char *dqn_raw_where(const struct dqn_raw_rows *rows, size_t i, char *text,
     return text;
 }
 
+/* No market is quoted in such numbers, and products of a price and a quantity stay far from the
+ * limits of a double. */
+static const double least_price = 1e-30, most_value = 1e30;
+
+/* What is wrong with a price or another value; NULL = nothing. */
+static const char *judge_value(double value, bool price) {
+    if (!isfinite(value)) {
+        return "not finite";
+    }
+    if (price ? value <= 0.0 : value < 0.0) {
+        return price ? "not above 0" : "not 0 or more";
+    }
+    if (value > most_value) {
+        return "above 1e30 (another column?)";
+    }
+    return price && value < least_price ? "below 1e-30 (another column?)" : NULL;
+}
+
 /* High must be the highest and low the lowest of the four. */
 static const char *check_extremes(double *value, bool widen, bool *widened,
                                   enum dqn_raw_column *column, char *text, size_t size) {
@@ -189,14 +207,13 @@ const char *dqn_raw_check(struct dqn_raw_row *row, const bool has[DQN_RAW_COLUMN
                           bool *widened, enum dqn_raw_column *column, char *text, size_t size) {
     for (int c = DQN_RAW_OPEN; c < DQN_RAW_COLUMNS; c++) {
         const bool price = c <= DQN_RAW_CLOSE || c == DQN_RAW_ADJUSTED;
-        if (!has[c] ||
-            (isfinite(row->value[c]) && (price ? row->value[c] > 0.0 : row->value[c] >= 0.0))) {
+        const char *const wrong = has[c] ? judge_value(row->value[c], price) : NULL;
+        if (wrong == NULL) {
             continue;
         }
         *column = (enum dqn_raw_column)c;
-        snprintf(text, size, "%s = %.10g is not %s; correct or remove the row",
-                 dqn_raw_column_name(*column), row->value[c],
-                 !isfinite(row->value[c]) ? "finite" : (price ? "above 0" : "0 or more"));
+        snprintf(text, size, "%s = %.10g is %s; correct or remove the row",
+                 dqn_raw_column_name(*column), row->value[c], wrong);
         return text;
     }
     return check_extremes(row->value, widen, widened, column, text, size);

@@ -19,7 +19,7 @@ static void cost_row(const char *name, const char *path, double money, const str
 }
 
 void dqn_page_costs(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"cause", "money", "bp of the value traded",
+    static const char *const head[] = {"cause", "money", "bp (0.01&#8239;%) of the value traded",
                                        "of the price profit"};
     const struct dqn_track *t = &r->track;
     fprintf(out, "<div class=\"scroll\"><table><thead>");
@@ -34,8 +34,9 @@ void dqn_page_costs(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Price profit before costs: "
             "<span data-key=\"costs.gross_profit\">%s</span>; value traded: "
-            "<span data-key=\"costs.traded\">%s</span>.%s</p>\n",
-            dqn_money(t->price_pnl).s, dqn_money(t->traded).s,
+            "<span data-key=\"costs.traded\">%s</span>; debt written off by margin calls: <span "
+            "data-key=\"costs.forgiven\">%s</span>.%s</p>\n",
+            dqn_money(t->price_pnl).s, dqn_money(t->traded).s, dqn_money(t->forgiven).s,
             t->price_pnl > 0.0 ? "" : " Without a price profit no share of it can be given.");
 }
 
@@ -49,18 +50,20 @@ static void order_row(const char *kind, const char *urgency, const struct dqn_or
     snprintf(key, sizeof key, "orders.cells.%d." member, number);                                  \
     dqn_html_cell(key, text, out)
     CELL("sent", dqn_count_text(cell->sent));
+    CELL("filled", dqn_count_text(cell->filled));
+    CELL("partly", dqn_count_text(cell->partly));
     CELL("fill_rate", dqn_percent(cell->fill_rate, 1));
     CELL("better_than_open_bp", dqn_number(cell->better_than_open, 2));
     CELL("better_than_close_bp", dqn_number(cell->better_than_close, 2));
     CELL("traded", dqn_money(cell->traded));
-    CELL("partly", dqn_count_text(cell->partly));
 #undef CELL
     fprintf(out, "</tr>\n");
 }
 
 void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {
-        "order", "sent", "filled", "vs open, bp", "vs close, bp", "value traded", "filled in part"};
+    static const char *const head[] = {"order",        "sent",         "filled",
+                                       "in part",      "share filled", "vs open, bp",
+                                       "vs close, bp", "value traded"};
     fprintf(out, "<section><h2>Orders</h2>\n<div class=\"scroll\"><table><thead>");
     dqn_html_head_row(head, DQN_COUNT_OF(head), out);
     fprintf(out, "</thead><tbody>");
@@ -76,10 +79,14 @@ void dqn_page_orders(const struct dqn_trading_report *r, FILE *out) {
     order_row("all", "", &r->orders.all, 9, out);
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Kinds that were never sent are left out. "
-            "Basis points compare the price paid, before the fee, with the open of the bar and "
-            "with the close before it: positive is better for the agent. Limits look good there "
+            "A limit order waits for its price; an IOC order (immediate or cancel) takes the open "
+            "if that is good enough. Basis points (bp, 0.01&#8239;%%) compare the price paid, "
+            "before the fee, with the open of the bar and with the close before it: positive is "
+            "better for the agent. Limits look good there "
             "because the ones that would have been bad were not filled. Closed before holes in "
-            "the data: %llu; margin calls: %llu; daily stops: %llu.</p></section>\n",
+            "the data: <span data-key=\"orders.closed_before_holes\">%llu</span>; margin calls: "
+            "<span data-key=\"orders.margin_calls\">%llu</span>; daily stops: <span "
+            "data-key=\"orders.daily_stops\">%llu</span>.</p></section>\n",
             (unsigned long long)r->orders.forced, (unsigned long long)r->orders.margin_calls,
             (unsigned long long)r->orders.stops);
 }
@@ -111,10 +118,10 @@ void dqn_page_actions(const struct dqn_trading_report *r, FILE *out) {
     }
     fprintf(out, "<section><h2>Actions</h2>\n<div class=\"scroll\"><table class=\"heat\"><thead>"
                  "<tr><th></th><th colspan=\"3\">market</th><th colspan=\"3\">limit</th>"
-                 "<th colspan=\"3\">ioc</th></tr>\n<tr><th></th>");
+                 "<th colspan=\"3\">IOC</th></tr>\n<tr><th></th>");
     for (int c = 0; c < DQN_ORDER_CELLS; c++) {
-        fprintf(out, "<th title=\"%s\">%.3s.</th>", dqn_urgency_name(c % 3),
-                dqn_urgency_name(c % 3));
+        const char *name = dqn_urgency_name(c % 3);
+        fprintf(out, "<th>%.3s<span class=\"rest\">%s</span></th>", name, name + 3);
     }
     fprintf(out, "</tr></thead><tbody>\n");
     for (int e = DQN_EXPOSURES - 1; e >= 0; e--) {
@@ -145,8 +152,8 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
                  "from flat to flat, or to the other side", out);
     dqn_html_row("long ones", "trades.longs", dqn_count_text(t->longs), "the others were short",
                  out);
-    dqn_html_row("hit rate", "trades.hit_rate", dqn_percent(t->hit_rate, 1),
-                 "share that won, after costs", out);
+    dqn_html_row("that won", "trades.wins", dqn_count_text(t->wins), "after costs", out);
+    dqn_html_row("hit rate", "trades.hit_rate", dqn_percent(t->hit_rate, 1), "share that won", out);
     dqn_html_row("profit factor", "trades.profit_factor", dqn_number(t->profit_factor, 2),
                  "sum of wins over sum of losses; above 1 earns", out);
     dqn_html_row("payoff", "trades.payoff", dqn_number(t->payoff, 2), "mean win over mean loss",
@@ -154,17 +161,27 @@ void dqn_page_trades(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</table><table class=\"list\">");
     dqn_html_row("mean trade", "trades.mean_return", dqn_percent(t->mean_return, 3),
                  "of the equity before it, after costs", out);
-    dqn_html_row("mean trade, money", "trades.mean_pnl", dqn_money(t->mean_pnl), "", out);
-    dqn_html_row("best", "trades.best_return", dqn_percent(t->best_return, 2), "", out);
-    dqn_html_row("worst", "trades.worst_return", dqn_percent(t->worst_return, 2), "", out);
+    dqn_html_row("mean trade, money", "trades.mean_pnl", dqn_money(t->mean_pnl), "after costs",
+                 out);
+    dqn_html_row("best", "trades.best_return", dqn_percent(t->best_return, 2),
+                 "largest gain of a trade", out);
+    dqn_html_row("worst", "trades.worst_return", dqn_percent(t->worst_return, 2), "largest loss",
+                 out);
     dqn_html_row("mean hold, bars", "trades.mean_bars", dqn_number(t->mean_bars, 1),
                  "from the first fill to the last", out);
-    fprintf(out, "</table></div>\n");
+    fprintf(out, "</table></div>\n<p class=\"note\">");
     if (t->open) {
-        fprintf(out,
-                "<p class=\"note\">One trade is still open at the end, at <span "
-                "data-key=\"trades.open_pnl\">%s</span>; it is not counted here.</p>\n",
-                dqn_money(t->open_pnl).s);
+        fprintf(
+            out,
+            "A trade is still open at the end, at <span data-key=\"trades.open_pnl\">%s</span>; "
+            "it is not counted here.",
+            dqn_money(t->open_pnl).s);
+    } else {
+        fprintf(out, "No trade is open at the end.");
     }
+    fprintf(out, "%s</p>\n",
+            r->n_folds > 0 ? " One that is open when an earlier fold ends is counted, at that "
+                             "fold's last close."
+                           : "");
     fprintf(out, "</section>\n");
 }

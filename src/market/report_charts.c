@@ -42,10 +42,10 @@ static double nice_step(double range) {
 }
 
 static size_t decade_ticks(double low, double high, double ticks[10]) {
-    static const double fine[] = {1.0, 2.0, 5.0}, coarse[] = {1.0};
+    static const double finest[] = {1.0, 2.0, 3.0, 5.0, 7.0}, fine[] = {1.0, 2.0, 5.0};
     const double decades = log10(high / low);
-    const double *steps = decades < 3.0 ? fine : coarse;
-    const int n_steps = decades < 3.0 ? 3 : 1;
+    const double *steps = decades < 1.6 ? finest : fine;
+    const int n_steps = decades < 1.6 ? 5 : decades < 3.0 ? 3 : 1;
     const int stride = decades > 8.0 ? (int)ceil(decades / 8.0) : 1;
     size_t n = 0;
     for (int p = (int)floor(log10(low)); p <= (int)ceil(log10(high)); p += stride) {
@@ -178,6 +178,14 @@ static void draw_grid(const struct dqn_chart *c, const struct scale *s, const do
     }
 }
 
+/* A vertical line where each fold but the first begins. */
+static void draw_folds(const struct dqn_chart *c, FILE *out) {
+    for (size_t i = 1; i < c->n_folds; i++) {
+        fprintf(out, "<path class=\"limit\" d=\"M%.1f 0V%d\"/>\n", WIDTH * c->fold_start[i],
+                HEIGHT);
+    }
+}
+
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 static void label_heights(const struct dqn_chart *c, const struct scale *s, const double *ticks,
@@ -194,6 +202,15 @@ static void label_heights(const struct dqn_chart *c, const struct scale *s, cons
         }
         fprintf(out, "<span class=\"yl\" style=\"top:%.2f%%\">%s</span>",
                 100.0 * height_of(s, ticks[i]) / HEIGHT, text.s);
+    }
+}
+
+/* Numbers of at most 12 folds, each at its left end. */
+static void label_folds(const struct dqn_chart *c, FILE *out) {
+    const size_t every = (c->n_folds + 11) / 12;
+    for (size_t i = 0; i < c->n_folds; i += every) {
+        fprintf(out, "<span class=\"fl\" style=\"left:%.2f%%\">%s%zu</span>",
+                100.0 * c->fold_start[i], i == 0 ? "fold " : "", i + 1);
     }
 }
 
@@ -232,13 +249,16 @@ void dqn_chart_write(const struct dqn_chart *c, FILE *out) {
     const size_t n = dqn_axis_ticks(s.low, s.high, s.log_axis, ticks);
     fprintf(out, "<figure>\n");
     write_legend(c, out);
-    fprintf(out, "<div class=\"plot%s\">", c->tall ? " tall" : "");
+    fprintf(out, "<div class=\"plot%s%s\">", c->tall ? " tall" : "",
+            c->n_folds > 0 ? " folded" : "");
     label_heights(c, &s, ticks, n, out);
+    label_folds(c, out);
     fprintf(out,
             "\n<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
             "aria-label=\"%s\">\n",
             WIDTH, HEIGHT, c->title);
     draw_grid(c, &s, ticks, n, out);
+    draw_folds(c, out);
     if (c->band_name != NULL) {
         draw_band(c, &s, out);
     }

@@ -41,6 +41,8 @@ struct dqn_chart {
     size_t n_band;
     const struct dqn_chart_dot *dots; /* [n_dots] */
     size_t n_dots;
+    const double *fold_start; /* [n_folds] ascending from 0 to 1: where folds begin; NULL = none */
+    size_t n_folds;
     bool tall;
 };
 

@@ -33,34 +33,51 @@ static double equity_at(const struct dqn_track *track, size_t step) {
     return step < track->n ? track->equity[step] : track->equity[track->n - 1];
 }
 
+/* Number of the fold that a step belongs to, from 1. */
+static size_t fold_of(const struct dqn_trading_report *r, size_t step) {
+    size_t fold = 0, end = 0;
+    while (fold < r->n_folds && step >= end) {
+        end += (size_t)r->folds[fold++].part.transitions;
+    }
+    return fold;
+}
+
+static void put_row(const struct dqn_trading_report *r, size_t step, uint64_t bar,
+                    const double row[8], FILE *out) {
+    put_time(r, bar, out);
+    for (size_t c = 0; c < 8; c++) {
+        put(out, row[c]);
+    }
+    if (r->n_folds > 0) {
+        fprintf(out, ",%zu", fold_of(r, step));
+    }
+    putc('\n', out);
+}
+
 void dqn_report_equity_csv(const struct dqn_trading_report *r, FILE *out) {
     const double start = r->track.start_equity;
     double peak = start;
-    fprintf(out, "time,equity,equity_at_worst_price,drawdown,exposure,close,buy_and_hold,"
-                 "short_and_hold,flat\n");
-    put_time(r, r->records[0].bar, out);
-    const double first[] = {
-        start, start, 0.0,  r->records[0].exposure_before, r->records[0].decision_price,
-        start, start, start};
-    for (size_t i = 0; i < DQN_COUNT_OF(first); i++) {
-        put(out, first[i]);
-    }
-    putc('\n', out);
-    for (size_t i = 0; i < r->bars; i++) {
-        peak = fmax(peak, r->track.equity[i]);
-        put_time(r, r->track.bar[i], out);
-        const double row[] = {r->track.equity[i],
-                              r->track.adverse_equity[i],
-                              1.0 - r->track.equity[i] / peak,
-                              r->track.exposure[i],
-                              r->records[i].close,
-                              equity_at(&r->buy_hold.track, i),
-                              equity_at(&r->short_hold.track, i),
-                              equity_at(&r->flat.track, i)};
-        for (size_t c = 0; c < DQN_COUNT_OF(row); c++) {
-            put(out, row[c]);
-        }
-        putc('\n', out);
+    fprintf(out,
+            "time,equity,equity_at_worst_price,drawdown,exposure,close,buy_and_hold,"
+            "short_and_hold,flat%s\n",
+            r->n_folds > 0 ? ",fold" : "");
+    const struct trading_step_record *begin = &r->records[0];
+    put_row(r, 0, begin->bar,
+            (const double[]){start, start, 0.0, begin->exposure_before, begin->decision_price,
+                             start, start, start},
+            out);
+    for (size_t i = 0; i < r->split_bars; i++) {
+        const bool lives = i < r->bars; /* after its ruin the agent's columns are empty */
+        const uint64_t bar = r->flat.track.bar[i];
+        peak = lives ? fmax(peak, r->track.equity[i]) : peak;
+        put_row(r, i, bar,
+                (const double[]){lives ? r->track.equity[i] : NAN,
+                                 lives ? r->track.adverse_equity[i] : NAN,
+                                 lives ? 1.0 - r->track.equity[i] / peak : NAN,
+                                 lives ? r->track.exposure[i] : NAN, r->market->bars.close[bar],
+                                 equity_at(&r->buy_hold.track, i),
+                                 equity_at(&r->short_hold.track, i), equity_at(&r->flat.track, i)},
+                out);
     }
 }
 

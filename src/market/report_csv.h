@@ -5,7 +5,8 @@
 
 #include "trading_report.h"
 
-/* One row before the first step, then one a step: equity of the agent and of who holds. */
+/* One row before the first step, then one a bar of the split: equity of the agent and of who holds.
+ * A walk-forward has a column more: the fold. */
 void dqn_report_equity_csv(const struct dqn_trading_report *report, FILE *out);
 /* One row a round trip. */
 void dqn_report_trades_csv(const struct dqn_trading_report *report, FILE *out);

@@ -73,6 +73,13 @@ static const char style_of_charts[] =
     ".key.green{background:var(--green)}.key.price{background:var(--soft)}"
     ".key.total{background:var(--ink)}.area{stroke:none}.area.agent{stroke:none;fill:var(--agent);"
     "fill-opacity:.15}\n"
+    ".plot.folded{margin-top:20px}.when i,.seeds i{font-style:normal;white-space:nowrap}"
+    ".when td,.seeds td{white-space:normal}header span{white-space:nowrap}\n"
+    ".limit{stroke:var(--soft);stroke-width:1;stroke-dasharray:2 3}.fl{position:absolute;top:-15px;"
+    "font-size:.68rem;line-height:1.2;color:var(--soft);white-space:nowrap;"
+    "z-index:1}h3{font-size:.95rem;margin:18px 0 6px}details{margin:10px 0}summary{cursor:pointer;"
+    "font-size:.85rem;color:var(--soft)}td small{display:block;font-size:.75rem}td.chosen{"
+    "font-weight:700}td.chosen small{font-weight:400}\n"
     "ul{margin:0;padding-left:20px}li{margin:3px 0}code{font-size:.9em}\n"
     "@media(max-width:860px){.tiles{grid-template-columns:repeat(3,1fr)}"
     ".pair{grid-template-columns:1fr}}\n"
@@ -82,6 +89,7 @@ static const char style_of_charts[] =
     ".scroll td{padding:5px 4px}.scroll thead th{font-size:.72rem}.first th:first-child,"
     ".wrap th:first-child{white-space:normal}.scroll .heat td{font-size:.7rem;padding:8px 0}"
     ".scroll .heat th{font-size:.66rem}.heat th:first-child{width:5.4em}"
+    ".rest{display:none}td small{font-size:.66rem}"
     ".list tr{display:grid;grid-template-columns:1fr auto;border-bottom:1px solid var(--line);"
     "padding:4px 0}.list th,.list td{border:0;padding:1px 2px}.list td.why{grid-column:1/3;"
     "width:auto;padding-top:0}}\n"
@@ -91,8 +99,12 @@ static void begin_page(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-            "<title>Trading report: %s split</title>\n<style>\n%s%s</style></head>\n<body><main>\n",
-            dqn_split_name(r->split), style_of_text, style_of_charts);
+            "<title>%s</title>\n<style>\n%s%s</style></head>\n<body><main>\n",
+            r->n_folds > 0                ? "Walk-forward report"
+            : r->split == DQN_SPLIT_TRAIN ? "Trading report: train split"
+            : r->split == DQN_SPLIT_TEST  ? "Trading report: test split"
+                                          : "Trading report: validation split",
+            style_of_text, style_of_charts);
 }
 
 static enum dqn_status charted(const char *title, const struct dqn_trading_report *r,
@@ -120,6 +132,7 @@ enum dqn_status dqn_report_html(const struct dqn_trading_report *r, FILE *out) {
     dqn_page_top(r, out);
     dqn_page_verdict(r, out);
     DQN_TRY(charted("Equity", r, dqn_page_equity_chart, NULL, out));
+    dqn_page_folds(r, out);
     dqn_page_comparison(r, out);
     DQN_TRY(charted("Drawdown", r, dqn_page_drawdown_chart, NULL, out));
     dqn_page_confidence(r, out);
@@ -131,7 +144,6 @@ enum dqn_status dqn_report_html(const struct dqn_trading_report *r, FILE *out) {
     dqn_page_orders(r, out);
     DQN_TRY(charted("Costs", r, dqn_page_cost_chart, dqn_page_costs, out));
     dqn_page_sensitivity(r, out);
-    dqn_page_folds(r, out);
     dqn_page_optimum(r, out);
     dqn_page_checks(r, out);
     end_page(r, out);

@@ -56,8 +56,12 @@ struct dqn_cell_text dqn_percent(double fraction, int decimals) {
     return finish(digits, true, "\xe2\x80\xaf%"); /* narrow space */
 }
 
+struct dqn_cell_text dqn_turnover(double value) {
+    return dqn_number(value, fabs(value) < 99.95 ? 1 : 0);
+}
+
 struct dqn_cell_text dqn_money(double value) {
-    return dqn_number(value, fabs(value) < 1e3 ? 2 : 0);
+    return dqn_number(value, value == 0.0 || fabs(value) >= 1e3 ? 0 : 2);
 }
 
 struct dqn_cell_text dqn_short_money(double value) {
@@ -80,7 +84,7 @@ struct dqn_cell_text dqn_plain(double value) {
         return absent();
     }
     snprintf(digits, sizeof digits, "%.6g", value);
-    return finish(digits, false, "");
+    return finish(digits, true, "");
 }
 
 struct dqn_cell_text dqn_count_text(uint64_t value) {
@@ -89,18 +93,58 @@ struct dqn_cell_text dqn_count_text(uint64_t value) {
     return text;
 }
 
-struct dqn_cell_text dqn_day_text(int64_t time_ns) {
+static struct dqn_cell_text time_text(int64_t time_ns, const char *format) {
     struct dqn_cell_text text;
     const time_t seconds = (time_t)(time_ns / 1000000000);
     struct tm day;
     gmtime_r(&seconds, &day);
-    strftime(text.s, sizeof text.s, "%Y-%m-%d", &day);
+    strftime(text.s, sizeof text.s, format, &day);
     return text;
+}
+
+struct dqn_cell_text dqn_day_text(int64_t time_ns) {
+    return time_text(time_ns, "%Y-%m-%d");
+}
+
+struct dqn_cell_text dqn_minute_text(int64_t time_ns) {
+    return time_text(time_ns, "%Y-%m-%d %H:%M");
+}
+
+struct dqn_cell_text dqn_bar_length_text(double seconds) {
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400.0, "day"}, {3600.0, "h"}, {60.0, "min"}, {0.0, "s"}};
+    struct dqn_cell_text text;
+    size_t u = 0;
+    while (units[u].seconds > 0.0 &&
+           (seconds < units[u].seconds || fmod(seconds, units[u].seconds) != 0.0)) {
+        u++;
+    }
+    const double n = units[u].seconds > 0.0 ? seconds / units[u].seconds : seconds;
+    snprintf(text.s, sizeof text.s, "%s %s%s", dqn_plain(n).s, units[u].name,
+             u == 0 && n != 1.0 ? "s" : "");
+    return text;
+}
+
+struct dqn_cell_text dqn_figure_text(const struct dqn_figure *figure,
+                                     const struct dqn_performance *p) {
+    const double value = dqn_figure_value(figure, p);
+    switch (figure->unit) {
+    case DQN_FIGURE_PERCENT:
+        return dqn_percent(value, figure->decimals);
+    case DQN_FIGURE_NUMBER:
+        return dqn_number(value, figure->decimals);
+    case DQN_FIGURE_TURNOVER:
+        return dqn_turnover(value);
+    default:
+        return dqn_money(value);
+    }
 }
 
 void dqn_html_text(const char *text, FILE *out) {
     while (*text != '\0') {
-        const size_t length = dqn_utf8_char(text);
+        const size_t length = dqn_utf8_length(text, SIZE_MAX);
         if (length == 0) {
             fputs("&#xfffd;", out);
         } else if (*text == '&') {
@@ -124,6 +168,10 @@ void dqn_html_cell(const char *key, struct dqn_cell_text text, FILE *out) {
     } else {
         fprintf(out, "<td>%s</td>", text.s);
     }
+}
+
+void dqn_html_figure(const char *key, struct dqn_cell_text text, FILE *out) {
+    fprintf(out, "<span data-key=\"%s\">%s</span>", key, text.s);
 }
 
 void dqn_html_row(const char *name, const char *key, struct dqn_cell_text text, const char *meaning,

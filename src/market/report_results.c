@@ -17,20 +17,39 @@ static const char *short_name(const char *path) {
     return path[0] == '\0' ? "An agent" : *end == '/' ? end + 1 : end;
 }
 
+static void write_span(const struct dqn_trading_report *r, FILE *out) {
+    if (r->ruined) {
+        dqn_html_figure("bars", dqn_count_text(r->bars), out);
+        fprintf(out, " bars until its ruin, of ");
+    }
+    dqn_html_figure("split_bars", dqn_count_text(r->split_bars), out);
+    fprintf(out, " bars of %s, ", dqn_bar_length_text(r->market->bar_seconds).s);
+    dqn_html_figure("market.first_time", dqn_day_text(r->first_time_ns), out);
+    fprintf(out, " to ");
+    dqn_html_figure("market.last_time", dqn_day_text(r->last_time_ns), out);
+    fprintf(out, " &middot; ");
+    dqn_html_figure("bars_per_year", dqn_number(r->bars_per_year, 0), out);
+    fprintf(out, " bars a year (%s)", r->bars_per_year_set ? "as configured" : "measured");
+}
+
 void dqn_page_top(const struct dqn_trading_report *r, FILE *out) {
-    char bars[32];
-    fprintf(out, "<header><p class=\"soft\">Trading report</p><h1>");
+    fprintf(out, "<header><p class=\"soft\">%s</p><h1>",
+            r->n_folds > 0 ? "Walk-forward report" : "Trading report");
     dqn_html_text(short_name(r->subject), out);
-    fprintf(out, " on the %s split</h1>\n<p class=\"soft\">", dqn_split_name(r->split));
+    if (r->n_folds > 0) {
+        fprintf(out, " out of sample, %zu fold%s</h1>\n", r->n_folds, r->n_folds == 1 ? "" : "s");
+    } else {
+        fprintf(out, " on the %s split</h1>\n", dqn_split_name(r->split));
+    }
+    fprintf(out, "<p class=\"soft\">");
     dqn_html_text(r->market->bars.info.source, out);
     if (r->market->bars.info.symbol[0] != '\0') {
         fprintf(out, ", ");
         dqn_html_text(r->market->bars.info.symbol, out);
     }
-    fprintf(out, " &middot; %s bars of %s s, %s to %s &middot; %s bars a year (%s)</p></header>\n",
-            dqn_format_count(bars, sizeof bars, r->bars), dqn_plain(r->market->bar_seconds).s,
-            dqn_day_text(r->first_time_ns).s, dqn_day_text(r->last_time_ns).s,
-            dqn_number(r->bars_per_year, 0).s, r->bars_per_year_set ? "as configured" : "measured");
+    fprintf(out, " &middot; ");
+    write_span(r, out);
+    fprintf(out, "</p></header>\n");
 }
 
 static void tile(const char *name, const char *key, struct dqn_cell_text value, const char *css,
@@ -53,8 +72,8 @@ static void write_tiles(const struct dqn_trading_report *r, FILE *out) {
              dqn_percent(r->buy_hold.figures.total_return, 2).s);
     tile("Total return", "agent.total_return", dqn_percent(a->total_return, 2),
          sign_css(a->total_return), more, out);
-    tile("A year", "agent.cagr", dqn_percent(a->cagr, 2), sign_css(a->cagr), "compound rate (CAGR)",
-         out);
+    tile("A year", "agent.cagr", dqn_percent(a->cagr, 2), sign_css(a->cagr),
+         isnan(a->cagr) ? "not given for less than a quarter" : "compound rate (CAGR)", out);
     snprintf(more, sizeof more, "95 %% interval %s to %s", dqn_number(r->interval.sharpe_low, 2).s,
              dqn_number(r->interval.sharpe_high, 2).s);
     tile("Sharpe ratio", "agent.sharpe", dqn_number(a->sharpe, 2), sign_css(a->sharpe), more, out);
@@ -68,12 +87,14 @@ static void write_tiles(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</div>\n");
 }
 
-/* The verdict's plain text, with real minus signs and spaces that do not break. */
+/* The verdict's plain text, with real minus signs (not those of dates and names) and spaces that do
+ * not break. */
 static void write_sentences(const char *text, size_t n, FILE *out) {
     for (size_t i = 0; i < n; i++) {
         const char c = text[i];
         const bool digit_next = i + 1 < n && text[i + 1] >= '0' && text[i + 1] <= '9';
-        if (c == '-' && digit_next) {
+        const bool begins = i == 0 || text[i - 1] == ' ' || text[i - 1] == '(';
+        if (c == '-' && begins && digit_next) {
             fputs("&minus;", out);
         } else if (c == ' ' && i + 1 < n && text[i + 1] == '%') {
             fputs("&#8239;", out);
@@ -95,9 +116,9 @@ void dqn_page_verdict(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "</strong>");
     write_sentences(v->text + first, strlen(v->text + first), out);
     fprintf(out, "</p>\n");
-    for (const char *line = v->warnings; *line != '\0'; line = strchr(line, '\n') + 1) {
+    for (size_t i = 0; i < v->n_warnings; i++) {
         fprintf(out, "<p class=\"warn\">Warning: ");
-        write_sentences(line, strcspn(line, "\n"), out);
+        write_sentences(v->warning[i], strlen(v->warning[i]), out);
         fprintf(out, "</p>\n");
     }
     fprintf(out, "</section>\n");
@@ -106,47 +127,64 @@ void dqn_page_verdict(const struct dqn_trading_report *r, FILE *out) {
 
 /* ---- comparison ------------------------------------------------------------------------------ */
 
-/* The columns of the comparison. */
+/* A column of a comparison. */
 struct contender {
     const char *name, *path;
     const struct dqn_performance *figures;
 };
 
-enum { CONTENDERS = 4 };
+enum { CONTENDERS_MAX = DQN_REPORT_SENSITIVITIES + 1 };
 
-static void compare(const char *name, const char *member, const struct contender *who,
-                    struct dqn_cell_text (*text)(const struct dqn_performance *), FILE *out) {
-    fprintf(out, "<tr><th>%s</th>", name);
-    for (size_t i = 0; i < CONTENDERS; i++) {
-        char key[80];
-        snprintf(key, sizeof key, "%s.%s", who[i].path, member);
-        dqn_html_cell(key, text(who[i].figures), out);
+/* A table of figures (rows) of contenders: the main ones, or all. */
+static void write_comparison(const struct contender *who, size_t n, bool all, FILE *out) {
+    fprintf(out, "<div class=\"scroll\"><table class=\"first\"><thead><tr><th></th>");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "<th>%s</th>", who[i].name);
     }
-    fprintf(out, "</tr>\n");
+    fprintf(out, "</tr></thead><tbody>\n");
+    for (size_t f = 0; f < DQN_FIGURES; f++) {
+        if (!all && !dqn_figures[f].main) {
+            continue;
+        }
+        fprintf(out, "<tr><th>%s</th>", dqn_figures[f].name);
+        for (size_t i = 0; i < n; i++) {
+            char key[96];
+            snprintf(key, sizeof key, "%s.%s", who[i].path, dqn_figures[f].key);
+            dqn_html_cell(key, dqn_figure_text(&dqn_figures[f], who[i].figures), out);
+        }
+        fprintf(out, "</tr>\n");
+    }
+    fprintf(out, "</tbody></table></div>\n");
 }
 
-static struct dqn_cell_text text_return(const struct dqn_performance *p) {
-    return dqn_percent(p->total_return, 2);
+/* The main figures with a row for each contender: narrow enough for a phone. */
+static void write_by_row(const struct contender *who, size_t n, FILE *out) {
+    fprintf(out, "<div class=\"scroll\"><table class=\"wrap\"><thead><tr><th></th>");
+    for (size_t f = 0; f < DQN_FIGURES; f++) {
+        if (dqn_figures[f].main) {
+            fprintf(out, "<th>%s</th>", dqn_figures[f].name);
+        }
+    }
+    fprintf(out, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "<tr class=\"%s\"><th>%s</th>", i == 0 ? "mark" : "", who[i].name);
+        for (size_t f = 0; f < DQN_FIGURES; f++) {
+            if (dqn_figures[f].main) {
+                char key[96];
+                snprintf(key, sizeof key, "%s.%s", who[i].path, dqn_figures[f].key);
+                dqn_html_cell(key, dqn_figure_text(&dqn_figures[f], who[i].figures), out);
+            }
+        }
+        fprintf(out, "</tr>\n");
+    }
+    fprintf(out, "</tbody></table></div>\n");
 }
 
-static struct dqn_cell_text text_sharpe(const struct dqn_performance *p) {
-    return dqn_number(p->sharpe, 2);
-}
-
-static struct dqn_cell_text text_drawdown(const struct dqn_performance *p) {
-    return dqn_percent(p->max_drawdown, 2);
-}
-
-static struct dqn_cell_text text_turnover(const struct dqn_performance *p) {
-    return dqn_number(p->turnover, 1);
-}
-
-static struct dqn_cell_text text_exposure(const struct dqn_performance *p) {
-    return dqn_number(p->exposure_abs, 2);
-}
-
-static struct dqn_cell_text text_costs(const struct dqn_performance *p) {
-    return dqn_money(p->costs);
+/* All of them, folded away. */
+static void write_more(const struct contender *who, size_t n, FILE *out) {
+    fprintf(out, "<details><summary>All figures</summary>\n");
+    write_comparison(who, n, true, out);
+    fprintf(out, "</details>\n");
 }
 
 static void random_row(const char *name, const char *path, const struct dqn_random_runs *random,
@@ -156,17 +194,24 @@ static void random_row(const char *name, const char *path, const struct dqn_rand
         return;
     }
     fprintf(out, "<tr><th>%s</th>", name);
-    dqn_html_cell(NULL, dqn_percent(expm1(random->low), 2), out);
-    dqn_html_cell(NULL, dqn_percent(expm1(random->mean), 2), out);
-    dqn_html_cell(NULL, dqn_percent(expm1(random->high), 2), out);
-    snprintf(key, sizeof key, "%s.percentile", path);
-    dqn_html_cell(key, dqn_number(random->percentile, 0), out);
+    const struct {
+        const char *member;
+        struct dqn_cell_text text;
+    } cells[] = {{"return_5", dqn_percent(expm1(random->low), 2)},
+                 {"return_mean", dqn_percent(expm1(random->mean), 2)},
+                 {"return_95", dqn_percent(expm1(random->high), 2)},
+                 {"percentile", dqn_number(random->percentile, 0)},
+                 {"turnover", dqn_turnover(random->turnover)}};
+    for (size_t i = 0; i < DQN_COUNT_OF(cells); i++) {
+        snprintf(key, sizeof key, "%s.%s", path, cells[i].member);
+        dqn_html_cell(key, cells[i].text, out);
+    }
     fprintf(out, "</tr>\n");
 }
 
 static void write_random(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"", "5 % end below", "mean", "5 % end above",
-                                       "agent ends above, %"};
+    static const char *const head[] = {
+        "", "5 % end below", "mean", "5 % end above", "agent beats, % of runs", "turnover a year"};
     if (r->random.runs == 0) {
         return;
     }
@@ -176,147 +221,115 @@ static void write_random(const struct dqn_trading_report *r, FILE *out) {
     random_row("random", "random", &r->random, out);
     random_row("random times", "random_same_actions", &r->random_same, out);
     fprintf(out,
-            "</tbody></table></div>\n<p class=\"note\">Total return of %zu runs each. Random: "
-            "each bar one of the 45 actions.%s</p>\n",
-            r->random.runs,
-            r->random_same.runs > 0
-                ? " Random times: the agent's own actions, as often as it took them, but drawn "
-                  "blindly. An agent that does not beat these has a preference, not a sense of "
-                  "time."
-                : "");
+            "</tbody></table></div>\n<p class=\"note\">Total returns. Random, <span "
+            "data-key=\"random.runs\">%zu</span> runs: each bar one of the 45 actions.",
+            r->random.runs);
+    if (r->random_same.runs > 0) {
+        fprintf(out,
+                " Random times, <span data-key=\"random_same_actions.runs\">%zu</span> runs: the "
+                "agent's own actions, as often as it took them, but drawn blindly. An agent that "
+                "does not beat these has a preference, not a sense of time.",
+                r->random_same.runs);
+    }
+    fprintf(out, "</p>\n");
+}
+
+static void write_hindsight(const struct dqn_report_hindsight *h, FILE *out) {
+    if (isnan(h->share)) {
+        return;
+    }
+    fprintf(out, "<h3>With hindsight</h3>\n<table class=\"list\">");
+    if (isnan(h->log_return)) {
+        dqn_html_row("total return", "hindsight.total_return", dqn_percent(h->total_return, 2),
+                     "of the best path of actions for who knew the future, all costs paid", out);
+    } else {
+        dqn_html_row("log return", "hindsight.log_return", dqn_number(h->log_return, 4),
+                     "of the best path of actions for who knew the future, all costs paid", out);
+    }
+    dqn_html_row("the agent's share", "hindsight.share_of_agent", dqn_percent(h->share, 2),
+                 "of that; no policy can plan for it, a few percent are much", out);
+    fprintf(out, "</table>\n");
 }
 
 void dqn_page_comparison(const struct dqn_trading_report *r, FILE *out) {
-    const struct contender who[CONTENDERS] = {
-        {"agent", "agent", &r->agent},
-        {"buy and hold", "buy_hold", &r->buy_hold.figures},
-        {"short and hold", "short_hold", &r->short_hold.figures},
-        {"flat", "flat", &r->flat.figures}};
-    fprintf(out, "<section><h2>Against no skill</h2>\n<div class=\"scroll\">"
-                 "<table class=\"first\"><thead><tr><th></th>");
-    for (size_t i = 0; i < CONTENDERS; i++) {
-        fprintf(out, "<th>%s</th>", who[i].name);
-    }
-    fprintf(out, "</tr></thead><tbody>\n");
-    compare("total return", "total_return", who, text_return, out);
-    compare("Sharpe ratio", "sharpe", who, text_sharpe, out);
-    compare("drawdown", "max_drawdown", who, text_drawdown, out);
-    compare("turnover a year", "turnover", who, text_turnover, out);
-    compare("exposure", "exposure", who, text_exposure, out);
-    compare("costs, money", "costs", who, text_costs, out);
-    fprintf(out, "</tbody></table></div>\n<p class=\"note\">The same bars and the same costs for "
-                 "all. Turnover is the value traded over mean equity; exposure is the mean size "
-                 "of the position over equity.</p>\n");
+    const struct contender who[] = {{"agent", "agent", &r->agent},
+                                    {"buy and hold", "buy_hold", &r->buy_hold.figures},
+                                    {"short and hold", "short_hold", &r->short_hold.figures},
+                                    {"flat", "flat", &r->flat.figures}};
+    fprintf(out, "<section><h2>Against no skill</h2>\n");
+    write_comparison(who, DQN_COUNT_OF(who), false, out);
+    fprintf(out, "<p class=\"note\">The same bars and the same costs for all. Turnover is the "
+                 "value traded over mean equity, a year; a position's size is over equity.</p>\n");
+    write_more(who, DQN_COUNT_OF(who), out);
     write_random(r, out);
+    write_hindsight(&r->hindsight, out);
     fprintf(out, "</section>\n");
 }
 
-static void sensitivity_row(const char *name, const char *path, const struct dqn_performance *p,
-                            const char *css, FILE *out) {
-    char key[80];
-    fprintf(out, "<tr class=\"%s\"><th>%s</th>", css, name);
-    snprintf(key, sizeof key, "%s.total_return", path);
-    dqn_html_cell(key, text_return(p), out);
-    snprintf(key, sizeof key, "%s.sharpe", path);
-    dqn_html_cell(key, text_sharpe(p), out);
-    snprintf(key, sizeof key, "%s.max_drawdown", path);
-    dqn_html_cell(key, text_drawdown(p), out);
-    snprintf(key, sizeof key, "%s.costs", path);
-    dqn_html_cell(key, text_costs(p), out);
-    fprintf(out, "</tr>\n");
-}
-
 void dqn_page_sensitivity(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"", "return", "Sharpe", "drawdown", "costs"};
     if (r->n_sensitivities == 0) {
         return;
     }
-    fprintf(out, "<section><h2>Under other assumptions</h2>\n<div class=\"scroll\"><table "
-                 "class=\"wrap\"><thead>");
-    dqn_html_head_row(head, DQN_COUNT_OF(head), out);
-    fprintf(out, "</thead><tbody>");
-    sensitivity_row("as reported", "agent", &r->agent, "mark", out);
+    struct contender who[CONTENDERS_MAX] = {{"as reported", "agent", &r->agent}};
+    char path[DQN_REPORT_SENSITIVITIES][48];
     for (size_t i = 0; i < r->n_sensitivities; i++) {
-        char path[48];
-        snprintf(path, sizeof path, "sensitivity.%zu.figures", i);
-        sensitivity_row(r->sensitivity[i].name, path, &r->sensitivity[i].figures, "", out);
+        snprintf(path[i], sizeof path[i], "sensitivity.%zu.figures", i);
+        who[i + 1] =
+            (struct contender){r->sensitivity[i].name, path[i], &r->sensitivity[i].figures};
     }
-    fprintf(out, "</tbody></table></div>\n<p class=\"note\">The same agent, not trained again, "
-                 "under one change at a time. A result that collapses when orders come one bar "
-                 "later is a sign of a leak; one that lives from touched limits counts on luck in "
-                 "the queue.</p></section>\n");
+    fprintf(out, "<section><h2>Under other assumptions</h2>\n");
+    write_by_row(who, r->n_sensitivities + 1, out);
+    fprintf(out, "<p class=\"note\">The same agent, not trained again, under one change at a "
+                 "time. A result that collapses when orders come one bar later is a sign of a "
+                 "leak; one that lives from touched limits (the price reached them and did not go "
+                 "through) counts on luck in the queue.</p>\n");
+    write_more(who, r->n_sensitivities + 1, out);
+    fprintf(out, "</section>\n");
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void figure_rows_returns(const struct dqn_trading_report *r, FILE *out) {
-    const struct dqn_performance *a = &r->agent;
-    dqn_html_row("total return", "agent.total_return", dqn_percent(a->total_return, 2),
-                 "the last position marked at the last close", out);
-    dqn_html_row("after closing it", "agent.closed_return", dqn_percent(a->closed_return, 2),
-                 "the last position sold or covered, its costs paid", out);
-    dqn_html_row("CAGR", "agent.cagr", dqn_percent(a->cagr, 2),
-                 "compound rate a year; n/a below a quarter of a year", out);
-    dqn_html_row("years", "agent.years", dqn_number(a->years, 2), "bars over bars a year", out);
-    dqn_html_row("volatility", "agent.volatility", dqn_percent(a->volatility, 2),
-                 "deviation of bar returns, a year", out);
-    dqn_html_row("Sharpe ratio", "agent.sharpe", dqn_number(a->sharpe, 2),
-                 "mean over deviation of bar returns, a year", out);
-    dqn_html_row("Sharpe ratio, daily", "agent.sharpe_daily", dqn_number(a->sharpe_daily, 2),
-                 "the same on equity at the end of each UTC day", out);
-    dqn_html_row("Sortino ratio", "agent.sortino", dqn_number(a->sortino, 2),
-                 "mean over the deviation of losses, a year", out);
-}
-
-static void figure_rows_risk(const struct dqn_trading_report *r, FILE *out) {
-    const struct dqn_performance *a = &r->agent;
-    dqn_html_row("largest drawdown", "agent.max_drawdown", dqn_percent(a->max_drawdown, 2),
-                 "at bar closes, below the highest before", out);
-    dqn_html_row("the same, worst prices", "agent.max_drawdown_adverse",
-                 dqn_percent(a->max_drawdown_adverse, 2), "inside the bars, at their worst price",
-                 out);
-    dqn_html_row("longest way back, bars", "agent.drawdown_bars", dqn_number(a->drawdown_bars, 0),
-                 "longest stretch below an earlier high, to the end if it never came back", out);
-    dqn_html_row("time under water", "agent.underwater_frac", dqn_percent(a->underwater_frac, 1),
-                 "share of bars below an earlier high", out);
-    dqn_html_row("Calmar ratio", "agent.calmar", dqn_number(a->calmar, 2),
-                 "CAGR over the largest drawdown", out);
-    dqn_html_row("turnover a year", "agent.turnover", dqn_number(a->turnover, 1),
-                 "value traded, one way, over mean equity", out);
-    dqn_html_row("mean size of position", "agent.exposure", dqn_number(a->exposure_abs, 2),
-                 "over equity, whichever side", out);
-    dqn_html_row("mean position", "agent.exposure_net", dqn_number(a->exposure_net, 2),
-                 "long less short", out);
-    dqn_html_row("long", "agent.long_frac", dqn_percent(a->long_frac, 1), "of bars", out);
-    dqn_html_row("short", "agent.short_frac", dqn_percent(a->short_frac, 1), "of bars", out);
-    dqn_html_row("flat", "agent.flat_frac", dqn_percent(a->flat_frac, 1), "of bars", out);
+static void figure_rows(const struct dqn_trading_report *r, bool risk, FILE *out) {
+    fprintf(out, "<table class=\"list\">");
+    for (size_t f = 0; f < DQN_FIGURES; f++) {
+        if (dqn_figures[f].risk == risk) {
+            char key[64];
+            snprintf(key, sizeof key, "agent.%s", dqn_figures[f].key);
+            dqn_html_row(dqn_figures[f].name, key, dqn_figure_text(&dqn_figures[f], &r->agent),
+                         dqn_figures[f].meaning, out);
+        }
+    }
+    fprintf(out, "</table>");
 }
 
 void dqn_page_figures(const struct dqn_trading_report *r, FILE *out) {
-    fprintf(out, "<section><h2>Figures of the agent</h2>\n<div class=\"pair\">"
-                 "<table class=\"list\">");
-    figure_rows_returns(r, out);
-    fprintf(out, "</table><table class=\"list\">");
-    figure_rows_risk(r, out);
-    fprintf(out, "</table></div></section>\n");
+    fprintf(out, "<section><h2>Figures of the agent</h2>\n<div class=\"pair\">");
+    figure_rows(r, false, out);
+    figure_rows(r, true, out);
+    fprintf(out,
+            "</div>\n<p class=\"note\">Ratios are annualised by the bars a year above; the "
+            "rate without risk is <span data-key=\"risk_free\">%s</span> a year. n/a: the "
+            "figure has no value here, for want of bars, days or spread.</p></section>\n",
+            dqn_percent(r->risk_free, 2).s);
 }
 
 /* ---- confidence ------------------------------------------------------------------------------ */
 
-static void interval_row(const char *name, struct dqn_cell_text low, struct dqn_cell_text high,
-                         FILE *out) {
+static void interval_row(const char *name, const char *key, struct dqn_cell_text low,
+                         struct dqn_cell_text high, FILE *out) {
     fprintf(out,
-            "<tr><th>%s</th><td>%s to %s</td><td class=\"why\">95&#8239;%% interval, from "
-            "resampling blocks of bars</td></tr>\n",
-            name, low.s, high.s);
+            "<tr><th>%s</th><td><span data-key=\"confidence.%s_low\">%s</span> to <span "
+            "data-key=\"confidence.%s_high\">%s</span></td><td class=\"why\">95&#8239;%% "
+            "interval, from resampling blocks of bars</td></tr>\n",
+            name, key, low.s, key, high.s);
 }
 
 void dqn_page_confidence(const struct dqn_trading_report *r, FILE *out) {
-    char more[200];
+    char more[300];
     fprintf(out, "<section><h2>How certain is this?</h2>\n<table class=\"list\">");
-    interval_row("total return", dqn_percent(expm1(r->interval.log_return_low), 2),
+    interval_row("total return", "return", dqn_percent(expm1(r->interval.log_return_low), 2),
                  dqn_percent(expm1(r->interval.log_return_high), 2), out);
-    interval_row("Sharpe ratio", dqn_number(r->interval.sharpe_low, 2),
+    interval_row("Sharpe ratio", "sharpe", dqn_number(r->interval.sharpe_low, 2),
                  dqn_number(r->interval.sharpe_high, 2), out);
     dqn_html_row("probabilistic Sharpe", "confidence.sharpe_probabilistic",
                  dqn_percent(r->sharpe_test.probabilistic, 1),
@@ -324,7 +337,9 @@ void dqn_page_confidence(const struct dqn_trading_report *r, FILE *out) {
                  "tails",
                  out);
     snprintf(more, sizeof more,
-             "probability that it is above %s, the best of %s skill-less trial%s",
+             "probability that it is above <span data-key=\"confidence.sharpe_best_of_trials\">%s"
+             "</span>, the best of <span data-key=\"confidence.trials\">%s</span> skill-less "
+             "trial%s",
              dqn_number(r->sharpe_test.benchmark, 2).s, dqn_plain(r->trials).s,
              r->trials == 1.0 ? "" : "s");
     dqn_html_row("deflated Sharpe", "confidence.sharpe_deflated",
@@ -344,30 +359,7 @@ void dqn_page_confidence(const struct dqn_trading_report *r, FILE *out) {
                  "say so with <code>--trials</code>.</p></section>\n");
 }
 
-/* ---- folds and optimum ----------------------------------------------------------------------- */
-
-void dqn_page_folds(const struct dqn_trading_report *r, FILE *out) {
-    static const char *const head[] = {"fold", "validation", "test", "lowest seed", "highest seed"};
-    if (r->n_folds == 0) {
-        return;
-    }
-    fprintf(out, "<section><h2>Fold by fold</h2>\n<div class=\"scroll\"><table><thead>");
-    dqn_html_head_row(head, DQN_COUNT_OF(head), out);
-    fprintf(out, "</thead><tbody>");
-    for (size_t i = 0; i < r->n_folds; i++) {
-        const struct dqn_report_fold *f = &r->folds[i];
-        fprintf(out, "<tr><th>");
-        dqn_html_text(f->name, out);
-        fprintf(out, "</th>");
-        dqn_html_cell(NULL, dqn_percent(f->validation, 2), out);
-        dqn_html_cell(NULL, dqn_percent(f->test, 2), out);
-        dqn_html_cell(NULL, dqn_percent(f->test_low, 2), out);
-        dqn_html_cell(NULL, dqn_percent(f->test_high, 2), out);
-        fprintf(out, "</tr>\n");
-    }
-    fprintf(out, "</tbody></table></div>\n<p class=\"note\">Sums of log returns. Each fold trains "
-                 "on bars before its test and is tested once.</p></section>\n");
-}
+/* ---- optimum --------------------------------------------------------------------------------- */
 
 void dqn_page_optimum(const struct dqn_trading_report *r, FILE *out) {
     if (!r->has_optimum) {
@@ -378,7 +370,10 @@ void dqn_page_optimum(const struct dqn_trading_report *r, FILE *out) {
                  "of the threshold policy that dynamic programming finds, on this path", out);
     dqn_html_row("agent's reward a bar", "agent_reward", dqn_number(r->agent_reward, 5),
                  "on the same path", out);
-    dqn_html_row("share", NULL, dqn_percent(r->agent_reward / r->optimum_reward, 1), "", out);
+    dqn_html_row("share", NULL, dqn_percent(r->agent_reward / r->optimum_reward, 1),
+                 "the second over the first", out);
+    dqn_html_row("best threshold", "optimum_threshold", dqn_number(r->optimum_threshold, 2),
+                 "deviations from the mean at which the best policy turns", out);
     if (r->sees_hidden) {
         dqn_html_row("agent's threshold", "agent_threshold", dqn_number(r->agent_threshold, 2),
                      "where it turns", out);
@@ -390,23 +385,38 @@ void dqn_page_optimum(const struct dqn_trading_report *r, FILE *out) {
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+static void write_data_check(const struct dqn_trading_report *r, FILE *out) {
+    fprintf(out, "<li>Data: SHA-256 <code>%.12s&hellip;</code>, ", r->market->bars.info.sha256);
+    if (r->trained_sha256[0] == '\0') {
+        fprintf(out, "not compared with the data of training.</li>\n");
+    } else if (r->data_changed) {
+        fprintf(out,
+                "<b class=\"bad\">not</b> the data of training, "
+                "<code>%.12s&hellip;</code>.</li>\n",
+                r->trained_sha256);
+    } else {
+        fprintf(out, "the same as in training.</li>\n");
+    }
+}
+
 void dqn_page_checks(const struct dqn_trading_report *r, FILE *out) {
     const struct dqn_reward_check *check = &r->reward_check;
-    fprintf(out, "<section><h2>Checks</h2>\n<ul>\n<li>Rewards: ");
+    fprintf(out,
+            "<section><h2>Checks</h2>\n<ul>\n<li>Rewards: the sum of the steps' %s is "
+            "<span data-key=\"checks.reward_sum\">%s</span>; 100 times the log of the total return "
+            "is <span data-key=\"checks.reward_sum_expected\">%s</span>: ",
+            check->from_rewards ? "rewards" : "log returns in percent", dqn_number(check->sum, 6).s,
+            dqn_number(check->expected, 6).s);
     if (check->possible) {
-        fprintf(out,
-                "the sum of the steps' %s is %s; 100 times the log of the total return is "
-                "%s: <b class=\"%s\">%s</b>.</li>\n",
-                check->from_rewards ? "rewards" : "log returns in percent",
-                dqn_number(check->sum, 6).s, dqn_number(check->expected, 6).s,
-                check->holds ? "good" : "bad", check->holds ? "equal" : "NOT EQUAL");
+        fprintf(out, "<b class=\"%s\">%s</b>.</li>\n", check->holds ? "good" : "bad",
+                check->holds ? "equal" : "NOT EQUAL");
     } else {
-        fprintf(out, "equity fell to where the reward stops counting, so that their sum says "
-                     "nothing about the return.</li>\n");
+        fprintf(out, "not compared, as equity fell to where the reward stops counting.</li>\n");
     }
     fprintf(out,
             "<li>Books: each step's change of equity is price profit less the costs listed, to "
-            "%.1e of equity.</li>\n",
+            "<span data-key=\"checks.ledger_residual\">%.1e</span> of equity.</li>\n",
             r->track.ledger_residual);
+    write_data_check(r, out);
     fprintf(out, "<li>Costs charged: %s.</li>\n</ul></section>\n", r->costs_text);
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 const char *dqn_trade_end_name(enum dqn_trade_end end) {
-    static const char *const names[] = {"order", "flip", "margin call", "hole in the data",
-                                        "still open"};
+    static const char *const names[] = {
+        "order", "flip", "margin call", "hole in the data", "end of a fold", "still open"};
     return names[end];
 }
 
@@ -129,17 +129,26 @@ static enum dqn_status add_step(struct builder *b, const struct trading_step_rec
     return r->units_after == 0.0 ? close_by_rule(b, r) : DQN_OK;
 }
 
+/* A position that nothing closed, at the close of its last step. */
+static enum dqn_status mark_at_end(struct builder *b, const struct trading_step_record *last,
+                                   enum dqn_trade_end end) {
+    reduce(b, fabs(last->units_after), last->close);
+    return finish(b, end, last->result_bar);
+}
+
 enum dqn_status dqn_trades_find(const struct trading_step_record *records, size_t n,
                                 struct dqn_trades *out) {
     *out = (struct dqn_trades){0};
     struct builder b = {.out = out};
     enum dqn_status status = DQN_OK;
     for (size_t i = 0; i < n && status == DQN_OK; i++) {
-        status = add_step(&b, &records[i]);
+        if (b.open && records[i].units_before == 0.0) {
+            status = mark_at_end(&b, &records[i - 1], DQN_TRADE_FOLD);
+        }
+        status = status == DQN_OK ? add_step(&b, &records[i]) : status;
     }
     if (status == DQN_OK && b.open) {
-        reduce(&b, fabs(records[n - 1].units_after), records[n - 1].close);
-        status = finish(&b, DQN_TRADE_OPEN, records[n - 1].result_bar);
+        status = mark_at_end(&b, &records[n - 1], DQN_TRADE_OPEN);
     }
     if (status != DQN_OK) {
         dqn_trades_free(out);

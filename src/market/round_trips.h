@@ -10,6 +10,7 @@ enum dqn_trade_end {
     DQN_TRADE_FLIPPED,
     DQN_TRADE_MARGIN, /* margin call */
     DQN_TRADE_BORDER, /* forced before a hole in the data */
+    DQN_TRADE_FOLD,   /* the next step starts flat: a fold ended, marked at its last close */
     DQN_TRADE_OPEN    /* still open at the end, marked at the last close */
 };
 

@@ -33,26 +33,68 @@ struct dqn_random_runs {
     double *band_low, *band_high; /* [DQN_REPORT_BAND] 5 % and 95 % quantiles of equity */
 };
 
+/* What a path chosen with the future known earns (hindsight.h): its log return, or with fixed
+ * notional, where gains add up, its total return. NaN where it was not looked for. */
+struct dqn_report_hindsight {
+    double total_return, log_return; /* one of them */
+    double share;                    /* the agent's over it */
+};
+
 /* The same agent under other assumptions. */
 struct dqn_sensitivity {
     const char *name; /* "no costs" */
     struct dqn_performance figures;
 };
 
-/* A line of the table of folds, where the run had folds. Sums of log returns. */
-struct dqn_report_fold {
-    char name[64];
-    double validation;          /* of the seed that stands for the fold */
-    double test;                /* the same */
-    double test_low, test_high; /* over the seeds */
+/* A stretch of the pass that starts with a flat account of its own; what it earns is chained to
+ * what was there before. A report over a split has one, a walk-forward's one a fold. Borrowed
+ * tables. */
+struct dqn_report_part {
+    const struct trading_range *ranges; /* [n_ranges] */
+    size_t n_ranges;
+    uint64_t transitions; /* of all ranges */
+    double median_volume; /* of the bars that the agent of the part was trained on */
 };
 
+/* One seed of a fold: its total returns, each over one pass from flat, the last position marked. */
+struct dqn_report_seed {
+    int64_t seed;
+    uint64_t best_epoch; /* that validation chose */
+    double validation_return, test_return;
+    bool chosen; /* stands for the fold */
+};
+
+/* A fold of a walk-forward: training, validation and test, in this order, as in enum dqn_split. */
+struct dqn_report_fold {
+    /* by the caller */
+    struct dqn_report_part part;                       /* the test's */
+    size_t bars[DQN_SPLITS];                           /* of each part */
+    int64_t first_ns[DQN_SPLITS], last_ns[DQN_SPLITS]; /* stamps of its first and last bar */
+    const struct dqn_report_seed *seeds;               /* [n_seeds], one of them chosen; borrowed */
+    size_t n_seeds;
+    /* by the report: the chosen seed's test within the chained account */
+    size_t first_step, n_steps; /* none once the account was ruined */
+    struct dqn_performance figures;
+    double buy_hold_return;
+};
+
+/* What a walk-forward was asked for. */
+struct dqn_report_walk {
+    const char *mode; /* "rolling" */
+    bool warm_start;
+    size_t embargo;          /* bars between the parts of a fold */
+    size_t test_evaluations; /* passes over test parts so far, each of a trained agent */
+};
+
+enum { DQN_REPORT_WARNINGS = 12 };
+
 struct dqn_verdict {
-    bool loses;         /* log return not above 0 */
-    bool proven;        /* the 95 % interval of the log return lies above 0 */
-    int buy_hold;       /* against the interval: +1 the agent is better, -1 worse, 0 open */
-    char text[800];     /* for people */
-    char warnings[800]; /* "" = none; one a line */
+    bool loses;      /* log return not above 0 */
+    bool proven;     /* the 95 % interval of the log return lies above 0 */
+    int buy_hold;    /* against the interval: +1 the agent is better, -1 worse, 0 open */
+    char text[1000]; /* for people */
+    size_t n_warnings;
+    char warning[DQN_REPORT_WARNINGS][400]; /* a sentence or two each */
 };
 
 /* Sum of the steps' default rewards against 100 times the log of the total return. */
@@ -66,14 +108,19 @@ struct dqn_reward_check {
 struct dqn_trading_report {
     const struct dqn_market *market; /* borrowed */
     enum dqn_split split;
-    char subject[DQN_TEXT_MAX]; /* the checkpoint; "" = not said */
-    char costs_text[512];       /* the costs that were charged */
-    int64_t first_time_ns, last_time_ns;
-    size_t bars;
+    char subject[DQN_TEXT_MAX];          /* the checkpoint; "" = not said */
+    char costs_text[512];                /* the costs that were charged */
+    char trained_sha256[65];             /* of the data that it was trained on; "" = not known */
+    bool data_changed;                   /* the market's is another one */
+    int64_t first_time_ns, last_time_ns; /* of the split */
+    size_t bars;          /* that the agent went through: split_bars, or until its ruin */
+    size_t split_bars;    /* that a pass over the split has */
+    bool ruined;          /* no equity was left after the last of `bars` */
+    int64_t ruin_time_ns; /* stamp of that bar */
     double bars_per_year;
     bool bars_per_year_set;
     double risk_free; /* a year, in ratios */
-    double trials; /* policies tried before this one was chosen */
+    double trials;    /* policies tried before this one was chosen */
 
     struct trading_step_record *records; /* [bars] of the agent */
     struct dqn_track track;              /* of the agent */
@@ -90,11 +137,14 @@ struct dqn_trading_report {
 
     /* by dqn_trading_report_extend */
     struct dqn_random_runs random_same; /* with the agent's own frequencies of actions */
+    struct dqn_report_hindsight hindsight;
     size_t n_sensitivities;
     struct dqn_sensitivity sensitivity[DQN_REPORT_SENSITIVITIES];
-    /* by the caller; borrowed */
-    const struct dqn_report_fold *folds;
+    struct dqn_report_part part;   /* the whole split, where there are no folds */
+    struct dqn_report_fold *folds; /* [n_folds] of a walk-forward; borrowed */
     size_t n_folds;
+    double *fold_start;          /* [n_folds] where they begin, of the whole pass: 0 to 1 */
+    struct dqn_report_walk walk; /* where there are folds */
 
     /* markets with a known optimum (ou with fixed notional) */
     bool has_optimum;
@@ -113,12 +163,27 @@ enum dqn_status dqn_trading_report_create(struct dqn_trading_report *out,
                                           const struct dqn_config *config,
                                           const struct dqn_market *market, enum dqn_split split,
                                           dqn_trading_policy policy, void *context);
-/* Adds what takes as long again: random runs with the agent's own frequencies of actions, and the
- * agent under other costs, latency and fills of touched limits.
- *   trials  policies that were tried before this one was chosen, at least 1 */
+/* The same for a walk-forward: each fold's test in turn as one account that starts flat in every
+ * fold with what the fold before left. The split is the test's.
+ *   folds     [n_folds], borrowed; gets each fold's figures
+ *   contexts  [n_folds] of the policy, one a fold */
+enum dqn_status dqn_trading_report_create_walk(struct dqn_trading_report *out,
+                                               const struct dqn_config *config,
+                                               const struct dqn_market *market,
+                                               const struct dqn_report_walk *walk,
+                                               struct dqn_report_fold *folds, size_t n_folds,
+                                               dqn_trading_policy policy, void *const *contexts);
+/* Says what data the agent was trained on: 64 hexadecimal digits, or NULL where that is not known.
+ * Where the market is another one the verdict warns. */
+void dqn_trading_report_trained_on(struct dqn_trading_report *report, const char *sha256);
+/* Adds what takes as long again: random runs with the agent's own frequencies of actions, the best
+ * path with hindsight, and the agent under other costs, latency and fills of touched limits.
+ *   contexts  of the policy: one a fold, or a single one
+ *   trials    policies that were tried before this one was chosen, at least 1 */
 enum dqn_status dqn_trading_report_extend(struct dqn_trading_report *report,
                                           const struct dqn_config *config,
-                                          dqn_trading_policy policy, void *context, double trials);
+                                          dqn_trading_policy policy, void *const *contexts,
+                                          double trials);
 void dqn_trading_report_destroy(struct dqn_trading_report *report);
 
 /* For people, the verdict first. */
@@ -129,6 +194,8 @@ void dqn_trading_report_json_pretty(const struct dqn_trading_report *report, FIL
 
 /* Sets verdict from the figures. */
 void dqn_trading_report_judge(struct dqn_trading_report *report);
+/* The seed that stands for a fold. */
+const struct dqn_report_seed *dqn_report_fold_chosen(const struct dqn_report_fold *fold);
 const char *dqn_split_name(enum dqn_split split);
 /* All costs of a pass, money. */
 double dqn_track_costs(const struct dqn_track *track);

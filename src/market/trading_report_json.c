@@ -2,33 +2,15 @@
 #include <math.h>
 
 #include "json_writer.h"
+#include "performance_figures.h"
 #include "report_csv.h"
 #include "trading_report.h"
 
 static void put_performance(struct dqn_json *j, const char *key, const struct dqn_performance *p) {
     dqn_json_object(j, key);
-    dqn_json_real(j, "total_return", p->total_return);
-    dqn_json_real(j, "log_return", p->log_return);
-    dqn_json_real(j, "closed_return", p->closed_return);
-    dqn_json_real(j, "closing_cost", p->closing_cost);
-    dqn_json_real(j, "years", p->years);
-    dqn_json_real(j, "cagr", p->cagr);
-    dqn_json_real(j, "volatility", p->volatility);
-    dqn_json_real(j, "sharpe", p->sharpe);
-    dqn_json_real(j, "sharpe_daily", p->sharpe_daily);
-    dqn_json_real(j, "sortino", p->sortino);
-    dqn_json_real(j, "max_drawdown", p->max_drawdown);
-    dqn_json_real(j, "max_drawdown_adverse", p->max_drawdown_adverse);
-    dqn_json_real(j, "drawdown_bars", p->drawdown_bars);
-    dqn_json_real(j, "underwater_frac", p->underwater_frac);
-    dqn_json_real(j, "calmar", p->calmar);
-    dqn_json_real(j, "turnover", p->turnover);
-    dqn_json_real(j, "exposure", p->exposure_abs);
-    dqn_json_real(j, "exposure_net", p->exposure_net);
-    dqn_json_real(j, "long_frac", p->long_frac);
-    dqn_json_real(j, "short_frac", p->short_frac);
-    dqn_json_real(j, "flat_frac", p->flat_frac);
-    dqn_json_real(j, "costs", p->costs);
+    for (size_t i = 0; i < DQN_FIGURES; i++) {
+        dqn_json_real(j, dqn_figures[i].key, dqn_figure_value(&dqn_figures[i], p));
+    }
     dqn_json_object_end(j);
 }
 
@@ -41,18 +23,33 @@ static void put_verdict(struct dqn_json *j, const struct dqn_verdict *v) {
                   : v->buy_hold < 0 ? "worse"
                                     : "open");
     dqn_json_text(j, "text", v->text);
-    dqn_json_text(j, "warnings", v->warnings);
+    dqn_json_array(j, "warnings");
+    for (size_t i = 0; i < v->n_warnings; i++) {
+        dqn_json_text(j, NULL, v->warning[i]);
+    }
+    dqn_json_array_end(j);
     dqn_json_object_end(j);
 }
 
+static void put_time(struct dqn_json *j, const char *key, int64_t time_ns) {
+    char text[40];
+    dqn_json_text(j, key, dqn_time_text(text, sizeof text, time_ns));
+}
+
 static void put_market(struct dqn_json *j, const struct dqn_trading_report *r) {
-    char first[40], last[40];
     dqn_json_object(j, "market");
     dqn_json_text(j, "source", r->market->bars.info.source);
     dqn_json_text(j, "symbol", r->market->bars.info.symbol);
     dqn_json_text(j, "sha256", r->market->bars.info.sha256);
-    dqn_json_text(j, "first_time", dqn_time_text(first, sizeof first, r->first_time_ns));
-    dqn_json_text(j, "last_time", dqn_time_text(last, sizeof last, r->last_time_ns));
+    if (r->trained_sha256[0] != '\0') {
+        dqn_json_text(j, "sha256_trained_on", r->trained_sha256);
+        dqn_json_bool(j, "data_changed", r->data_changed);
+    } else {
+        dqn_json_null(j, "sha256_trained_on");
+        dqn_json_null(j, "data_changed");
+    }
+    put_time(j, "first_time", r->first_time_ns);
+    put_time(j, "last_time", r->last_time_ns);
     dqn_json_real(j, "bar_seconds", r->market->bar_seconds);
     dqn_json_bool(j, "bars_per_year_configured", r->bars_per_year_set);
     dqn_json_text(j, "costs_charged", r->costs_text);
@@ -62,11 +59,19 @@ static void put_market(struct dqn_json *j, const struct dqn_trading_report *r) {
 static void put_random(struct dqn_json *j, const char *key, const struct dqn_random_runs *random) {
     dqn_json_object(j, key);
     dqn_json_count(j, "runs", random->runs);
-    dqn_json_real(j, "log_return_mean", random->mean);
-    dqn_json_real(j, "log_return_5", random->low);
-    dqn_json_real(j, "log_return_95", random->high);
+    dqn_json_real(j, "return_5", expm1(random->low));
+    dqn_json_real(j, "return_mean", expm1(random->mean));
+    dqn_json_real(j, "return_95", expm1(random->high));
     dqn_json_real(j, "turnover", random->turnover);
     dqn_json_real(j, "percentile", random->percentile);
+    dqn_json_object_end(j);
+}
+
+static void put_hindsight(struct dqn_json *j, const struct dqn_report_hindsight *h) {
+    dqn_json_object(j, "hindsight");
+    dqn_json_real(j, "total_return", h->total_return);
+    dqn_json_real(j, "log_return", h->log_return);
+    dqn_json_real(j, "share_of_agent", h->share);
     dqn_json_object_end(j);
 }
 
@@ -160,8 +165,8 @@ static void put_trades(struct dqn_json *j, const struct dqn_trade_figures *t) {
 
 static void put_confidence(struct dqn_json *j, const struct dqn_trading_report *r) {
     dqn_json_object(j, "confidence");
-    dqn_json_real(j, "log_return_low", r->interval.log_return_low);
-    dqn_json_real(j, "log_return_high", r->interval.log_return_high);
+    dqn_json_real(j, "return_low", expm1(r->interval.log_return_low));
+    dqn_json_real(j, "return_high", expm1(r->interval.log_return_high));
     dqn_json_real(j, "sharpe_low", r->interval.sharpe_low);
     dqn_json_real(j, "sharpe_high", r->interval.sharpe_high);
     dqn_json_real(j, "sharpe_probabilistic", r->sharpe_test.probabilistic);
@@ -187,19 +192,62 @@ static void put_sensitivities(struct dqn_json *j, const struct dqn_trading_repor
     dqn_json_array_end(j);
 }
 
+static void put_part(struct dqn_json *j, const struct dqn_report_fold *fold, enum dqn_split split) {
+    dqn_json_object(j, dqn_split_name(split));
+    dqn_json_count(j, "bars", fold->bars[split]);
+    put_time(j, "first_time", fold->first_ns[split]);
+    put_time(j, "last_time", fold->last_ns[split]);
+    dqn_json_object_end(j);
+}
+
+static void put_seeds(struct dqn_json *j, const struct dqn_report_fold *fold) {
+    dqn_json_array(j, "seeds");
+    for (size_t i = 0; i < fold->n_seeds; i++) {
+        const struct dqn_report_seed *seed = &fold->seeds[i];
+        dqn_json_object(j, NULL);
+        dqn_json_real(j, "seed", (double)seed->seed);
+        dqn_json_bool(j, "chosen", seed->chosen);
+        dqn_json_count(j, "best_epoch", seed->best_epoch);
+        dqn_json_real(j, "validation_return", seed->validation_return);
+        dqn_json_real(j, "test_return", seed->test_return);
+        dqn_json_object_end(j);
+    }
+    dqn_json_array_end(j);
+}
+
 static void put_folds(struct dqn_json *j, const struct dqn_trading_report *r) {
     dqn_json_array(j, "folds");
     for (size_t i = 0; i < r->n_folds; i++) {
         const struct dqn_report_fold *fold = &r->folds[i];
+        const struct dqn_report_seed *chosen = dqn_report_fold_chosen(fold);
         dqn_json_object(j, NULL);
-        dqn_json_text(j, "name", fold->name);
-        dqn_json_real(j, "validation", fold->validation);
-        dqn_json_real(j, "test", fold->test);
-        dqn_json_real(j, "test_low", fold->test_low);
-        dqn_json_real(j, "test_high", fold->test_high);
+        dqn_json_count(j, "fold", i + 1);
+        for (int split = 0; split < DQN_SPLITS; split++) {
+            put_part(j, fold, (enum dqn_split)split);
+        }
+        put_seeds(j, fold);
+        dqn_json_real(j, "seed", (double)chosen->seed);
+        dqn_json_real(j, "validation_return", chosen->validation_return);
+        dqn_json_count(j, "first_step", fold->first_step);
+        dqn_json_count(j, "steps", fold->n_steps);
+        put_performance(j, "figures", &fold->figures);
+        dqn_json_real(j, "buy_hold_return", fold->buy_hold_return);
         dqn_json_object_end(j);
     }
     dqn_json_array_end(j);
+}
+
+static void put_walk(struct dqn_json *j, const struct dqn_trading_report *r) {
+    if (r->n_folds == 0) {
+        dqn_json_null(j, "walk_forward");
+        return;
+    }
+    dqn_json_object(j, "walk_forward");
+    dqn_json_text(j, "mode", r->walk.mode);
+    dqn_json_bool(j, "warm_start", r->walk.warm_start);
+    dqn_json_count(j, "embargo", r->walk.embargo);
+    dqn_json_count(j, "test_evaluations", r->walk.test_evaluations);
+    dqn_json_object_end(j);
 }
 
 static void put_checks(struct dqn_json *j, const struct dqn_trading_report *r) {
@@ -219,6 +267,7 @@ static void put_short(struct dqn_json *j, const struct dqn_trading_report *r) {
     dqn_json_real(j, "interval_low", r->interval.log_return_low);
     dqn_json_real(j, "interval_high", r->interval.log_return_high);
     dqn_json_real(j, "random_mean", r->random.mean);
+    dqn_json_real(j, "random_low", r->random.low);
     dqn_json_real(j, "random_high", r->random.high);
     dqn_json_real(j, "random_percentile", r->random.percentile);
     dqn_json_real(j, "optimum_reward", r->has_optimum ? r->optimum_reward : NAN);
@@ -240,6 +289,13 @@ static void put_report(const struct dqn_trading_report *r, FILE *out, bool inden
     dqn_json_text(j, "split", dqn_split_name(r->split));
     put_verdict(j, &r->verdict);
     dqn_json_count(j, "bars", r->bars);
+    dqn_json_count(j, "split_bars", r->split_bars);
+    dqn_json_bool(j, "ruined", r->ruined);
+    if (r->ruined) {
+        put_time(j, "ruin_time", r->ruin_time_ns);
+    } else {
+        dqn_json_null(j, "ruin_time");
+    }
     dqn_json_real(j, "bars_per_year", r->bars_per_year);
     dqn_json_real(j, "risk_free", r->risk_free);
     put_market(j, r);
@@ -249,12 +305,14 @@ static void put_report(const struct dqn_trading_report *r, FILE *out, bool inden
     put_performance(j, "short_hold", &r->short_hold.figures);
     put_random(j, "random", &r->random);
     put_random(j, "random_same_actions", &r->random_same);
+    put_hindsight(j, &r->hindsight);
     put_confidence(j, r);
     put_costs(j, &r->track);
     put_orders(j, &r->orders);
     put_actions(j, r);
     put_trades(j, &r->trade_figures);
     put_sensitivities(j, r);
+    put_walk(j, r);
     put_folds(j, r);
     put_checks(j, r);
     put_short(j, r);

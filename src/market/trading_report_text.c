@@ -1,9 +1,11 @@
 /* The verdict, and the short report for a terminal. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
+#include "performance_figures.h"
 #include "trading_report.h"
 
 const char *dqn_split_name(enum dqn_split split) {
@@ -17,6 +19,16 @@ double dqn_track_costs(const struct dqn_track *t) {
 
 /* ---- verdict --------------------------------------------------------------------------------- */
 
+/* Where it was judged: "on the test split". */
+static const char *place(const struct dqn_trading_report *r, char text[64]) {
+    if (r->n_folds > 0) {
+        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds, r->n_folds == 1 ? "" : "s");
+    } else {
+        snprintf(text, 64, "on the %s split", dqn_split_name(r->split));
+    }
+    return text;
+}
+
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...) {
     const size_t used = strlen(text);
@@ -29,30 +41,29 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
 static void judge_return(struct dqn_trading_report *r) {
     struct dqn_verdict *v = &r->verdict;
     const double low = r->interval.log_return_low, percent = 100.0 * r->agent.total_return;
+    char where[64];
+    place(r, where);
     v->loses = !(r->agent.log_return > 0.0);
     v->proven = low > 0.0;
     if (v->loses && r->agent.log_return == 0.0) {
-        append(v->text, sizeof v->text, "this agent earns nothing on the %s split: %.2f %%.",
-               dqn_split_name(r->split), percent);
+        append(v->text, sizeof v->text, "this agent earns nothing %s: %.2f %%.", where, percent);
     } else if (v->loses) {
-        append(v->text, sizeof v->text,
-               "this agent LOSES money on the %s split: %.2f %% after costs.",
-               dqn_split_name(r->split), percent);
+        append(v->text, sizeof v->text, "this agent LOSES money %s: %.2f %% after costs.", where,
+               percent);
     } else if (v->proven) {
         append(v->text, sizeof v->text,
-               "this agent earns %+.2f %% on the %s split after costs; chance is an unlikely "
-               "explanation.",
-               percent, dqn_split_name(r->split));
+               "this agent earns %+.2f %% %s after costs; chance is an unlikely explanation.",
+               percent, where);
     } else if (isnan(low)) {
         append(v->text, sizeof v->text,
-               "this agent earned %+.2f %% on the %s split; whether by chance cannot be said, for "
-               "want of bars or of bootstrap draws.",
-               percent, dqn_split_name(r->split));
+               "this agent earned %+.2f %% %s; whether by chance cannot be said, for want of bars "
+               "or of bootstrap draws.",
+               percent, where);
     } else {
         append(v->text, sizeof v->text,
-               "this agent earned %+.2f %% on the %s split, but its 95 %% interval reaches below "
-               "zero: no proof of skill.",
-               percent, dqn_split_name(r->split));
+               "this agent earned %+.2f %% %s, but its 95 %% interval reaches below zero: no proof "
+               "of skill.",
+               percent, where);
     }
 }
 
@@ -103,31 +114,81 @@ static void judge_against_market(struct dqn_trading_report *r) {
     }
 }
 
-static void judge_warnings(struct dqn_trading_report *r) {
-    char *text = r->verdict.warnings;
-    const size_t size = sizeof r->verdict.warnings;
-    if (r->agent.constant_policy) {
-        append(text, size,
-               "One action was taken in at least 99 %% of the bars: a constant policy.\n");
+/* Adds a warning: a line of its own, whole or, were it too long, ending in "...". */
+__attribute__((format(printf, 2, 3))) static void warn(struct dqn_verdict *v, const char *format,
+                                                       ...) {
+    if (v->n_warnings == DQN_REPORT_WARNINGS) {
+        return;
     }
-    if (r->track.margin_calls > 0) {
-        append(text, size, "The broker closed the position %llu times: margin calls.\n",
-               (unsigned long long)r->track.margin_calls);
+    char *line = v->warning[v->n_warnings++];
+    const size_t size = sizeof v->warning[0];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(line, size, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= size) {
+        memcpy(line + size - 4, "...", 4);
     }
-    if (r->reward_check.possible && !r->reward_check.holds) {
-        append(text, size,
-               "The rewards do not add up to the return: %.10g against %.10g. Do not trust this "
-               "report.\n",
-               r->reward_check.sum, r->reward_check.expected);
+}
+
+static void warn_of_ruin(struct dqn_trading_report *r) {
+    char time[32];
+    if (r->ruined) {
+        const time_t seconds = (time_t)(r->ruin_time_ns / 1000000000);
+        struct tm day;
+        gmtime_r(&seconds, &day);
+        strftime(time, sizeof time, "%Y-%m-%d %H:%M", &day);
+        warn(&r->verdict,
+             "The account was ruined at bar %zu of %zu (%s UTC): no equity was left. It stays at "
+             "that; ratios, yearly figures and shares of bars are of these %zu bars.",
+             r->bars, r->split_bars, time, r->bars);
     }
-    if (r->track.ledger_residual > 1e-9) {
-        append(text, size,
-               "The books do not balance: residual %.1e of equity. Do not trust this report.\n",
-               r->track.ledger_residual);
+}
+
+static void warn_of_data(struct dqn_trading_report *r) {
+    if (r->data_changed) {
+        warn(&r->verdict,
+             "These are not the data that the agent was trained on (SHA-256 %.12s... now, %.12s... "
+             "then): bars of this split may have been in its training.",
+             r->market->bars.info.sha256, r->trained_sha256);
     }
     if (r->split != DQN_SPLIT_TEST) {
-        append(text, size, "This is the %s split, which the agent was %s on.\n",
-               dqn_split_name(r->split), r->split == DQN_SPLIT_TRAIN ? "trained" : "selected");
+        warn(&r->verdict, "This is the %s split, which the agent was %s on.",
+             dqn_split_name(r->split), r->split == DQN_SPLIT_TRAIN ? "trained" : "selected");
+    }
+}
+
+/* Less than a quarter of a year: as short as the CAGR is not given for. */
+static void warn_of_length(struct dqn_trading_report *r) {
+    if (r->flat.figures.years < 0.25) {
+        warn(&r->verdict,
+             "The bars cover only %.1f days: Sharpe ratio, volatility, turnover and alpha are "
+             "extrapolated to a year.",
+             365.2425 * r->flat.figures.years);
+    }
+}
+
+static void judge_warnings(struct dqn_trading_report *r) {
+    struct dqn_verdict *v = &r->verdict;
+    warn_of_ruin(r);
+    warn_of_data(r);
+    warn_of_length(r);
+    if (r->agent.constant_policy) {
+        warn(v, "One action was taken in at least 99 %% of the bars: a constant policy.");
+    }
+    if (r->track.margin_calls > 0) {
+        warn(v, "The broker closed the position %llu time%s: margin calls.",
+             (unsigned long long)r->track.margin_calls, r->track.margin_calls == 1 ? "" : "s");
+    }
+    if (r->reward_check.possible && !r->reward_check.holds) {
+        warn(v,
+             "The rewards do not add up to the return: %.10g against %.10g. Do not trust this "
+             "report.",
+             r->reward_check.sum, r->reward_check.expected);
+    }
+    if (r->track.ledger_residual > 1e-9) {
+        warn(v, "The books do not balance: residual %.1e of equity. Do not trust this report.",
+             r->track.ledger_residual);
     }
 }
 
@@ -148,28 +209,79 @@ static void format_day(char text[32], int64_t time_ns) {
     strftime(text, 32, "%Y-%m-%d", &day);
 }
 
-static void print_number(FILE *out, const char *format, double value) {
-    if (isfinite(value)) {
-        fprintf(out, format, value);
+/* A figure in 12 columns. */
+static void print_figure(const struct dqn_figure *figure, const struct dqn_performance *p,
+                         FILE *out) {
+    const double value = dqn_figure_value(figure, p);
+    if (!isfinite(value)) {
+        fprintf(out, " %11s", "n/a");
+    } else if (figure->unit == DQN_FIGURE_PERCENT) {
+        fprintf(out, " %10.*f%%", figure->decimals, 100.0 * value);
+    } else if (figure->unit == DQN_FIGURE_MONEY) {
+        fprintf(out, " %11.2f", value);
+    } else if (figure->unit == DQN_FIGURE_TURNOVER) {
+        fprintf(out, " %11.1f", value);
     } else {
-        fprintf(out, " %8s ", "n/a");
+        fprintf(out, " %11.*f", figure->decimals, value);
     }
 }
 
 static void print_row(FILE *out, const char *name, const struct dqn_performance *p) {
     fprintf(out, "  %-15s", name);
-    print_number(out, " %8.2f%%", 100.0 * p->total_return);
-    print_number(out, " %8.2f ", p->sharpe);
-    print_number(out, " %8.2f%%", 100.0 * p->max_drawdown);
-    print_number(out, " %8.1fx", p->turnover);
-    print_number(out, " %8.2f ", p->exposure_abs);
+    for (size_t i = 0; i < DQN_FIGURES; i++) {
+        if (dqn_figures[i].main) {
+            print_figure(&dqn_figures[i], p, out);
+        }
+    }
     fprintf(out, "\n");
+}
+
+static void print_random(FILE *out, const char *name, const struct dqn_random_runs *random) {
+    if (random->runs > 0) {
+        fprintf(out,
+                "  %-15s %10.2f%%  mean of %zu runs, 5 %% to 95 %%: %.2f%% to %.2f%%; turnover "
+                "%.1f\n",
+                name, 100.0 * expm1(random->mean), random->runs, 100.0 * expm1(random->low),
+                100.0 * expm1(random->high), random->turnover);
+    }
+}
+
+static void print_comparison(const struct dqn_trading_report *r, FILE *out) {
+    fprintf(out, "  %-15s %11s %11s %11s %11s %11s %11s\n", "", "return", "Sharpe", "drawdown",
+            "turnover", "position", "costs");
+    print_row(out, "agent", &r->agent);
+    print_row(out, "flat", &r->flat.figures);
+    print_row(out, "buy and hold", &r->buy_hold.figures);
+    print_row(out, "short and hold", &r->short_hold.figures);
+    print_random(out, "random", &r->random);
+    print_random(out, "random times", &r->random_same);
+    if (isfinite(r->hindsight.share)) {
+        const bool adds = isnan(r->hindsight.log_return);
+        fprintf(out, "  %-15s %s %.4f, which the agent made %.2f%% of\n", "with hindsight",
+                adds ? "total return" : "log return",
+                adds ? r->hindsight.total_return : r->hindsight.log_return,
+                100.0 * r->hindsight.share);
+    }
+}
+
+static void print_folds(const struct dqn_trading_report *r, FILE *out) {
+    char first[32], last[32], name[64];
+    for (size_t i = 0; i < r->n_folds; i++) {
+        const struct dqn_report_fold *f = &r->folds[i];
+        const struct dqn_report_seed *chosen = dqn_report_fold_chosen(f);
+        format_day(first, f->first_ns[DQN_SPLIT_TEST]);
+        format_day(last, f->last_ns[DQN_SPLIT_TEST]);
+        snprintf(name, sizeof name, "fold %zu, seed %" PRId64, i + 1, chosen->seed);
+        print_row(out, name, &f->figures);
+        fprintf(out, "  %-15s test %s to %s; buy and hold %.2f%%; validation %.2f%%\n", "", first,
+                last, 100.0 * f->buy_hold_return, 100.0 * chosen->validation_return);
+    }
 }
 
 static void print_verdict(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, "Verdict: %s\n", r->verdict.text);
-    for (const char *line = r->verdict.warnings; *line != '\0'; line = strchr(line, '\n') + 1) {
-        fprintf(out, "Warning: %.*s\n", (int)strcspn(line, "\n"), line);
+    for (size_t i = 0; i < r->verdict.n_warnings; i++) {
+        fprintf(out, "Warning: %s\n", r->verdict.warning[i]);
     }
 }
 
@@ -189,24 +301,24 @@ static void print_costs(const struct dqn_trading_report *r, FILE *out) {
 }
 
 void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
-    char first[32], last[32];
+    char first[32], last[32], where[64];
     format_day(first, r->first_time_ns);
     format_day(last, r->last_time_ns);
-    fprintf(out, "\nTrading report: %s split, %zu bars from %s to %s, %.0f bars a year (%s)\n",
-            dqn_split_name(r->split), r->bars, first, last, r->bars_per_year,
-            r->bars_per_year_set ? "as configured" : "measured");
-    print_verdict(r, out);
-    fprintf(out, "  %-15s %9s %9s %9s %9s %9s\n", "", "return", "Sharpe", "drawdown", "turnover",
-            "exposure");
-    print_row(out, "agent", &r->agent);
-    print_row(out, "flat", &r->flat.figures);
-    print_row(out, "buy and hold", &r->buy_hold.figures);
-    print_row(out, "short and hold", &r->short_hold.figures);
-    if (r->random.runs > 0) {
-        fprintf(out, "  %-15s %8.2f%%  (5 %% to 95 %%: %.2f%% to %.2f%%)\n", "random, mean",
-                100.0 * expm1(r->random.mean), 100.0 * expm1(r->random.low),
-                100.0 * expm1(r->random.high));
+    if (r->n_folds > 0) {
+        snprintf(where, sizeof where, "%zu fold%s out of sample", r->n_folds,
+                 r->n_folds == 1 ? "" : "s");
+    } else {
+        snprintf(where, sizeof where, "%s split", dqn_split_name(r->split));
     }
+    fprintf(out, "\nTrading report: %s, ", where);
+    if (r->ruined) {
+        fprintf(out, "ruined after %zu of ", r->bars);
+    }
+    fprintf(out, "%zu bars from %s to %s, %.0f bars a year (%s)\n", r->split_bars, first, last,
+            r->bars_per_year, r->bars_per_year_set ? "as configured" : "measured");
+    print_verdict(r, out);
+    print_comparison(r, out);
+    print_folds(r, out);
     print_costs(r, out);
     if (r->has_optimum) {
         fprintf(

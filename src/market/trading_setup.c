@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "market_parts.h"
+
 #define YEAR_S (365.2425 * 86400.0)
 #define BP 1e-4
 
@@ -60,42 +62,20 @@ static enum dqn_status place_splits(struct dqn_market *market, const struct dqn_
     return DQN_OK;
 }
 
-/* Usable stretches of one split: past the warm-up of their segment, decision and result inside. */
-static void split_ranges(struct dqn_market *market, int split, size_t *n_short, size_t *longest) {
-    const struct dqn_bars *bars = &market->bars;
-    uint64_t before = 0;
-    market->range_first[split] = market->n_ranges;
-    for (size_t g = 0; g < bars->n_segments; g++) {
-        size_t first = bars->segment[g] + DQN_MARKET_WARMUP, end = bars->segment[g + 1];
-        first = first < market->split_first[split] ? market->split_first[split] : first;
-        end = end > market->split_last[split] ? market->split_last[split] : end;
-        if (bars->segment[g] < market->split_last[split] && end > market->split_first[split] &&
-            end < first + 2) {
-            *n_short += 1;
-        }
-        if (end < first + 2) {
-            continue;
-        }
-        struct trading_range *range = &market->ranges[market->n_ranges++];
-        range->first = first;
-        range->last = end - 1;
-        range->before = before;
-        before += range->last - range->first;
-        *longest = range->last - range->first > *longest ? range->last - range->first : *longest;
-    }
-    market->range_count[split] = market->n_ranges - market->range_first[split];
-    market->transitions[split] = before;
-}
-
 static enum dqn_status find_ranges(struct dqn_market *market, const struct dqn_config *config) {
     void *ranges = NULL;
     DQN_TRY(dqn_alloc(&ranges, market->bars.n_segments * DQN_SPLITS, sizeof(struct trading_range),
                       "market ranges"));
     market->ranges = ranges;
     for (int split = 0; split < DQN_SPLITS; split++) {
-        size_t n_short = 0, longest = 0;
-        split_ranges(market, split, &n_short, &longest);
-        if (market->range_count[split] == 0) {
+        struct dqn_part_ranges found = {.range = market->ranges + market->n_ranges};
+        dqn_part_ranges_find(&market->bars, market->split_first[split], market->split_last[split],
+                             &found);
+        market->range_first[split] = market->n_ranges;
+        market->range_count[split] = found.n;
+        market->transitions[split] = found.transitions;
+        market->n_ranges += found.n;
+        if (found.n == 0) {
             return dqn_fail(
                 DQN_ERR_DATA,
                 "the %s split is bars %zu to %zu of %zu in %zu segments: none of them leaves 2 "
@@ -104,47 +84,20 @@ static enum dqn_status find_ranges(struct dqn_market *market, const struct dqn_c
                 split_names[split], market->split_first[split], market->split_last[split],
                 market->bars.n, market->bars.n_segments, DQN_MARKET_WARMUP);
         }
-        if (n_short > 0) {
+        if (found.n_short > 0) {
             dqn_info("%s split: %zu segments are not used, their warm-up of %d bars leaves nothing",
-                     split_names[split], n_short, DQN_MARKET_WARMUP);
+                     split_names[split], found.n_short, DQN_MARKET_WARMUP);
         }
-        if (split == DQN_SPLIT_TRAIN && longest < (uint64_t)config->env.episode_bars) {
+        if (split == DQN_SPLIT_TRAIN && found.longest < (uint64_t)config->env.episode_bars) {
             dqn_info("training episodes are at most %zu bars: no segment has the %lld of "
                      "env.episode_bars",
-                     longest, (long long)config->env.episode_bars);
+                     found.longest, (long long)config->env.episode_bars);
         }
     }
     return DQN_OK;
 }
 
 /* ---- measured numbers ----------------------------------------------------------------------- */
-
-static int compare_doubles(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median volume of the training bars that traded. */
-static enum dqn_status measure_volume(struct dqn_market *market) {
-    const size_t first = market->split_first[DQN_SPLIT_TRAIN];
-    const size_t n = market->split_last[DQN_SPLIT_TRAIN];
-    if (market->bars.volume == NULL) {
-        return DQN_OK;
-    }
-    void *copy = NULL;
-    DQN_TRY(dqn_alloc(&copy, n - first, sizeof(double), "volumes"));
-    double *volume = copy;
-    size_t traded = 0;
-    for (size_t i = first; i < n; i++) {
-        if (market->bars.volume[i] > 0.0) {
-            volume[traded++] = market->bars.volume[i];
-        }
-    }
-    qsort(volume, traded, sizeof *volume, compare_doubles);
-    market->median_volume = traded > 0 ? volume[traded / 2] : 0.0;
-    free(copy);
-    return DQN_OK;
-}
 
 static void measure(struct dqn_market *market, const struct dqn_config *config) {
     const struct dqn_bars *bars = &market->bars;
@@ -224,7 +177,9 @@ enum dqn_status dqn_market_from_bars(struct dqn_market **out, const struct dqn_c
     DQN_TRY_GOTO(place_splits(market, config));
     DQN_TRY_GOTO(find_ranges(market, config));
     measure(market, config);
-    DQN_TRY_GOTO(measure_volume(market));
+    DQN_TRY_GOTO(dqn_part_median_volume(&market->bars, market->split_first[DQN_SPLIT_TRAIN],
+                                        market->split_last[DQN_SPLIT_TRAIN],
+                                        &market->median_volume));
     DQN_TRY_GOTO(make_features(market, config, mean, std));
     *out = market;
     return DQN_OK;
@@ -445,31 +400,63 @@ enum dqn_status dqn_trading_params(struct trading_params *out, const struct dqn_
 
 /* ---- a lane on the host --------------------------------------------------------------------- */
 
-enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_env_key key,
-                                dqn_trading_policy policy, void *policy_context,
+/* What a pass consists of. */
+struct lane {
+    const struct trading_params *params;
+    struct dqn_env_key key;
+    struct trading_state state;
+    float observation[TRADING_FEATURES];
+    const float *seen; /* what the policy is given: the observation or NULL */
+};
+
+static enum dqn_status take_step(struct lane *lane, dqn_trading_policy policy, void *context,
+                                 struct trading_step_record *record) {
+    const uint32_t action = policy(context, lane->seen, lane->key.step);
+    if (action == DQN_POLICY_STOP) {
+        return dqn_fail(DQN_ERR_STOPPED, "stopped inside a pass over the data");
+    }
+    if (action >= TRADING_ACTIONS) {
+        return dqn_fail(DQN_ERR_CONFIG, "a policy chose action %u of %d", action, TRADING_ACTIONS);
+    }
+    lane->key.step += 1;
+    trading_step_blind(&lane->state, lane->params, &lane->key, action, record);
+    if (lane->seen != NULL) {
+        trading_observe(lane->params, &lane->state, lane->observation);
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status run_lane(struct lane *lane, dqn_trading_policy policy, void *policy_context,
                                 dqn_trading_sink sink, void *sink_context,
                                 struct trading_state *result) {
-    struct trading_state state;
-    struct trading_step_record record;
-    float observation[TRADING_FEATURES];
-    key.step = 0;
-    trading_reset(&state, params, &key, observation);
-    bool done = false;
-    while (!done) {
-        const uint32_t action = policy(policy_context, observation, key.step);
-        if (action >= TRADING_ACTIONS) {
-            return dqn_fail(DQN_ERR_CONFIG, "a policy chose action %u of %d", action,
-                            TRADING_ACTIONS);
-        }
-        key.step += 1;
-        trading_step_recorded(&state, params, &key, action, observation, &record);
-        done = record.terminated || record.truncated;
+    struct trading_step_record record = {0};
+    lane->key.step = 0;
+    trading_reset(&lane->state, lane->params, &lane->key, lane->observation);
+    while (!record.terminated && !record.truncated) {
+        DQN_TRY(take_step(lane, policy, policy_context, &record));
         if (sink != NULL) {
             sink(sink_context, &record);
         }
     }
     if (result != NULL) {
-        *result = state;
+        *result = lane->state;
     }
     return DQN_OK;
+}
+
+enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_env_key key,
+                                dqn_trading_policy policy, void *policy_context,
+                                dqn_trading_sink sink, void *sink_context,
+                                struct trading_state *result) {
+    struct lane lane = {.params = params, .key = key};
+    lane.seen = lane.observation;
+    return run_lane(&lane, policy, policy_context, sink, sink_context, result);
+}
+
+enum dqn_status dqn_trading_run_blind(const struct trading_params *params, struct dqn_env_key key,
+                                      dqn_trading_policy policy, void *policy_context,
+                                      dqn_trading_sink sink, void *sink_context,
+                                      struct trading_state *result) {
+    struct lane lane = {.params = params, .key = key};
+    return run_lane(&lane, policy, policy_context, sink, sink_context, result);
 }

@@ -51,7 +51,8 @@ enum dqn_status dqn_market_from_bars(struct dqn_market **out, const struct dqn_c
                                      struct dqn_bars *bars, const double *mean, const double *std);
 void dqn_market_destroy(struct dqn_market *market);
 
-/* Raw features [n, 43] and bar volatility [n] of bars under a configuration: its costs and clock. */
+/* Raw features [n, 43] and bar volatility [n] of bars under a configuration: its costs and clock.
+ */
 enum dqn_status dqn_market_features(const struct dqn_bars *bars, const struct dqn_config *config,
                                     float *raw, double *s);
 
@@ -80,6 +81,9 @@ enum dqn_status dqn_trading_params(struct trading_params *out, const struct dqn_
                                    const struct dqn_market_buffers *buffers,
                                    enum dqn_trading_mode mode, enum dqn_split split, size_t lanes);
 
+/* Given by a policy instead of an action: leave off, without a result. */
+#define DQN_POLICY_STOP UINT32_MAX
+
 /* Chooses an action from an observation [51]. */
 typedef uint32_t (*dqn_trading_policy)(void *context, const float *observation, uint64_t step);
 /* Takes a step's record. */
@@ -89,10 +93,16 @@ typedef void (*dqn_trading_sink)(void *context, const struct trading_step_record
  *   key     seed, stream (its low bits are the lane) and episode; step is set here
  *   sink    called after each step; may be NULL
  *   result  out, the lane's final state; may be NULL
- * DQN_ERR_CONFIG for an action of 45 or more. */
+ * DQN_ERR_CONFIG for an action of 45 or more; DQN_ERR_STOPPED for DQN_POLICY_STOP. */
 enum dqn_status dqn_trading_run(const struct trading_params *params, struct dqn_env_key key,
                                 dqn_trading_policy policy, void *policy_context,
                                 dqn_trading_sink sink, void *sink_context,
                                 struct trading_state *result);
+/* The same for a policy that does not look: it gets NULL for the observation, and the pass is
+ * faster. */
+enum dqn_status dqn_trading_run_blind(const struct trading_params *params, struct dqn_env_key key,
+                                      dqn_trading_policy policy, void *policy_context,
+                                      dqn_trading_sink sink, void *sink_context,
+                                      struct trading_state *result);
 
 #endif

@@ -1,14 +1,6 @@
 /* Fuzzes the market data loader: any file is refused with a text, or loaded into bars that keep the
  * promises of bars.h.
- *
- *     M=src/market
- *     clang -std=c17 -D_GNU_SOURCE -Isrc -I/usr/include/hdf5/serial -g -O1 \
- *         -fsanitize=fuzzer,address,undefined tests/fuzz/bars_fuzz.c src/base.c src/cli.c \
- *         src/config*.c $M/bars*.c $M/raw_*.c $M/csv_*.c $M/byte_source.c $M/line_reader.c \
- *         $M/number_text.c $M/timestamps.c $M/timezone.c $M/sha256.c $M/hdf5_columns.c \
- *         -L/usr/lib/x86_64-linux-gnu/hdf5/serial -lhdf5 -lyaml -lcrypto -lz -lm -lpthread \
- *         -o bars_fuzz
- *     ./bars_fuzz -max_total_time=180 -max_len=2048 CORPUS tests/data/market
+ * scripts/fuzz bars SECONDS builds and runs it.
  *
  * The first byte chooses settings, the rest is the file. HDF5 files are left to their library. */
 #include <stdint.h>

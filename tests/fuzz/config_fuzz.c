@@ -1,9 +1,6 @@
 /* Fuzzes the YAML part of the configuration: any bytes are refused or loaded, and what is loaded
  * prints to text that loads to the equal config.
- *
- *     clang -std=c17 -D_GNU_SOURCE -Isrc -g -O1 -fsanitize=fuzzer,address,undefined \
- *         tests/fuzz/config_fuzz.c src/base.c src/cli.c src/config*.c -lyaml -lm -o config_fuzz
- *     ./config_fuzz -max_total_time=60 -max_len=2000 CORPUS configs */
+ * scripts/fuzz config SECONDS builds and runs it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# scripts/sweep.py as a person runs it: exit codes, messages, a second call, one that is stopped.
+# Exit code 77 (skipped) where Python's packages are missing.
+#     tests/sweep_cli_test.sh FOLDER_OF_PROGRAMS        PYTHON chooses the interpreter
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+sweep=$(cd "$(dirname "$0")/../scripts" && pwd)/sweep.py
+python=${PYTHON:-python3}
+if ! "$python" -c 'import optuna, yaml, matplotlib' 2>/dev/null; then
+  echo "skipped: $python has not all of optuna, pyyaml, matplotlib"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "FAILED: $*" >&2
+  sed 's/^/  out: /' out.txt >&2
+  sed 's/^/  err: /' err.txt >&2
+  exit 1
+}
+
+# expect CODE COMMAND...
+expect() {
+  local code=$1 got=0
+  shift
+  "$@" >out.txt 2>err.txt </dev/null || got=$?
+  [ "$got" -eq "$code" ] || fail "exit $got, not $code: $*"
+}
+
+# says FILE TEXT
+says() {
+  grep -qF -- "$2" "$1" || fail "$1 does not say '$2'"
+}
+
+# spec NAME SED_SCRIPT: a variation of the specification.
+spec() {
+  sed "$2" good.yaml >"$1.yaml"
+}
+
+cat >base.yaml <<'YAML'
+env: {name: cartpole, lanes: 4}
+device: cpu
+threads: 1
+net: {hidden: [8]}
+replay: {capacity: 2000}
+learner: {batch: 32}
+train: {env_steps: 2000, epoch_steps: 1000, learning_starts: 500}
+eval: {episodes: 2}
+YAML
+cat >good.yaml <<YAML
+config: base.yaml
+output: "study ü ?"
+trials: 2
+program: $bin/dqn-train
+overrides: {train.env_steps: 1e3}
+space:
+  learner.lr: {low: 1e-5, high: 1e-2, log: true}
+YAML
+
+# ---- a sweep; a number as dqn-train writes it; a second call has nothing left to do ----
+expect 0 "$python" "$sweep" good.yaml
+[ "$(grep -c '^trial .* done ' out.txt)" -eq 2 ] || fail 'not two trials'
+"$python" - <<'PYTHON' || fail 'learning rates outside their range'
+import csv
+rows = list(csv.DictReader(open("study ü ?/results.csv")))
+assert len(rows) == 2 and all(1e-5 <= float(r["learner.lr"]) <= 1e-2 for r in rows), rows
+PYTHON
+expect 0 "$python" "$sweep" good.yaml
+! grep -q '^trial .* done ' out.txt || fail 'the trials ran again'
+
+# ---- every trial fails ----
+spec bad 's/output:.*/output: bad/; s/train.env_steps/learner.lrr/'
+expect 1 "$python" "$sweep" bad.yaml
+says err.txt 'not one of 2 trials gave a value'
+says err.txt 'learner.lrr is unknown'
+says err.txt '(trial 0, 1;'
+expect 1 "$python" "$sweep" bad.yaml --report
+
+# ---- specifications that are refused, with file and key ----
+refused() {
+  spec refused "$1"
+  expect 2 "$python" "$sweep" refused.yaml
+  says err.txt refused.yaml
+  says err.txt "$2"
+}
+refused 's/low: 1e-5/low: tiny/' "'learner.lr': low is 'tiny', which is no number"
+refused 's/low: 1e-5/low: 1/' 'low must be below high'
+refused 's/low: 1e-5/low: 0/' 'low must be above 0'
+refused 's/log: true/lag: true/' "'lag' is unknown"
+refused 's/{low.*/{choices: []}/' 'it must be a list'
+refused 's/{low.*/{choices: [1, {a: 1}]}/' 'no value of a configuration key'
+refused 's/^  learner.lr:/  1:/' 'space 1 is no configuration key'
+refused 's/^config:.*/config: nowhere.yaml/' 'nowhere.yaml is no file'
+refused 's/trials: 2/trials: 2.5/' 'trials is 2.5'
+refused 's/trials: 2/trails: 2/' "'trails'"
+refused 's/^program:.*/program: nowhere/' 'nowhere cannot be run'
+refused 's/{train.*/[1]/' 'overrides must be a mapping'
+expect 2 "$python" "$sweep" none.yaml
+says err.txt none.yaml
+printf '\377\376' >binary.yaml
+expect 2 "$python" "$sweep" binary.yaml
+spec other 's/1e-2/1e-1/'
+expect 2 "$python" "$sweep" other.yaml
+says err.txt 'space was'
+: >a-file
+spec file 's/output:.*/output: a-file/'
+expect 5 "$python" "$sweep" file.yaml
+says err.txt a-file
+mkdir rubbish
+echo nonsense nonsense nonsense >rubbish/study.db
+spec rubbish 's/output:.*/output: rubbish/'
+expect 5 "$python" "$sweep" rubbish.yaml
+says err.txt rubbish/study.db
+
+# ---- one at work keeps a second one out; a stopped one goes on ----
+spec long 's/output:.*/output: long/; s/train.env_steps: 1e3/train.env_steps: 1e8/; s/trials: 2/trials: 1/'
+"$python" "$sweep" long.yaml >long.txt 2>&1 </dev/null &
+long=$!
+for ((i = 0; i < 600; i++)); do
+  [ -n "$(find long -name metrics.csv 2>/dev/null)" ] && break
+  sleep 0.05
+done
+expect 5 "$python" "$sweep" long.yaml
+says err.txt "(process $long)"
+kill -TERM "$long"
+got=0
+wait "$long" || got=$?
+[ "$got" -eq 130 ] || fail "a stopped sweep: exit $got ($(tail -2 long.txt))"
+[ -n "$(find long -name 'epoch-*.h5')" ] || fail 'the stopped trial saved nothing'
+echo "sweep: ok"
