@@ -207,7 +207,8 @@
       "of the hidden layers")                                                                      \
     X(BOOL, "dueling", dueling, "false", "", "", REFUSED, "value and advantage heads")             \
     X(CHOICE, "precision", precision, "fp32", "fp32|tf32|bf16", "", MAY,                           \
-      "of matrix products on a GPU; the CPU computes in fp32")
+      "of matrix products on a GPU (the CPU computes in fp32); fp32 in a whole update: three TF32 " \
+      "products, 22 bits")
 
 #define DQN_CONFIG_LEARNER(X)                                                                      \
     X(INT, "batch", batch, "256", "[1, 1048576]", "rows", MAY, "rows a batch")                     \
