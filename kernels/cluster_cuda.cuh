@@ -45,8 +45,8 @@ static __device__ __forceinline__ void dqn_store_remote(unsigned to, float2 v) {
 
 static __device__ __forceinline__ void dqn_store_remote(unsigned to, float4 v) {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x),
-                 "f"(v.y), "f"(v.z), "f"(v.w)
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y),
+                 "f"(v.z), "f"(v.w)
                  : "memory");
 #endif
 }

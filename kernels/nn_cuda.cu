@@ -243,8 +243,8 @@ static enum dqn_status backward_by_layers(struct dqn_cuda_queue *q,
 }
 
 /* dz of each layer in the workspace; a plain last layer's is dq. */
-static void place_gradients(const struct dqn_backward_args *args, const struct backward_space *space,
-                            float *dz[DQN_MAX_LAYERS]) {
+static void place_gradients(const struct dqn_backward_args *args,
+                            const struct backward_space *space, float *dz[DQN_MAX_LAYERS]) {
     const struct dqn_net *net = args->net;
     for (size_t l = 0; l < net->n_layers; l++) {
         dz[l] = floats_at(args->workspace, space->dz[l]);

@@ -235,7 +235,8 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
     }
     const struct dqn_weight_layer *layer = &a.layer[l];
     const unsigned block = blockIdx.x - layer->first_block, warp = threadIdx.x / DQN_WARP;
-    const unsigned m = block / layer->blocks_across * DQN_TILE_SIDE, n = block % layer->blocks_across * DQN_TILE_SIDE;
+    const unsigned m = block / layer->blocks_across * DQN_TILE_SIDE,
+                   n = block % layer->blocks_across * DQN_TILE_SIDE;
     const size_t agent = blockIdx.y, rows = agent * a.batch;
     float acc[2][4][4];
     float4 sums = dqn_zero4();
@@ -246,8 +247,9 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
             acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.0f;
         }
     }
-    dqn_tile_sum_share<false, false>(layer, layer->dz + rows * layer->out_ld, layer->x + rows * layer->in_ld, a.batch, m,
-              n, warp, WARPS, acc, &sums);
+    dqn_tile_sum_share<false, false>(layer, layer->dz + rows * layer->out_ld,
+                                     layer->x + rows * layer->in_ld, a.batch, m, n, warp, WARPS,
+                                     acc, &sums);
     dqn_tile_store_share(acc, shares[warp]);
     sums = dqn_tile_sum_four(sums);
     if (threadIdx.x % 4 == 0) {

@@ -15,8 +15,9 @@ struct dqn_weight_layer {
 };
 
 /* Row `row` of a [batch, ld] matrix at columns column ..; zero outside. */
-static __device__ __forceinline__ float4 dqn_tile_load4(const float *from, unsigned batch, unsigned ld,
-                                                   unsigned row, unsigned column) {
+static __device__ __forceinline__ float4 dqn_tile_load4(const float *from, unsigned batch,
+                                                        unsigned ld, unsigned row,
+                                                        unsigned column) {
     return row < batch && column < ld ? *(const float4 *)(from + (size_t)row * ld + column)
                                       : dqn_zero4();
 }
@@ -25,7 +26,8 @@ static __device__ __forceinline__ float4 dqn_add4(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-/* What one step of the sums reads: rows t and t + 4 of 8 batch rows, four columns of each factor. */
+/* What one step of the sums reads: rows t and t + 4 of 8 batch rows, four columns of each factor.
+ */
 struct dqn_tile_sum_rows {
     float4 a_low, a_high, b_low, b_high;
 
@@ -39,8 +41,8 @@ struct dqn_tile_sum_rows {
     }
 };
 
-/* acc += this step's products; ROUNDED: both factors come from dqn_tile_round. Product (i, j) of 2 x 4 has W's rows m + 4g + 2i and m + 4g + 2i + 1
- * and columns n + 4g + j. */
+/* acc += this step's products; ROUNDED: both factors come from dqn_tile_round. Product (i, j) of 2
+ * x 4 has W's rows m + 4g + 2i and m + 4g + 2i + 1 and columns n + 4g + j. */
 template <bool EXACT, bool ROUNDED>
 static __device__ __forceinline__ void dqn_tile_sum_step(const struct dqn_tile_sum_rows &rows,
                                                          float (*acc)[4][4]) {
@@ -93,7 +95,8 @@ dqn_tile_sum_share(const struct dqn_weight_layer *layer, const float *dz, const 
 }
 
 /* The warp's sums into its own part of shared memory. */
-static __device__ __forceinline__ void dqn_tile_store_share(const float (*acc)[4][4], float *share) {
+static __device__ __forceinline__ void dqn_tile_store_share(const float (*acc)[4][4],
+                                                            float *share) {
     const unsigned g = threadIdx.x % DQN_WARP / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < 2; i++) {

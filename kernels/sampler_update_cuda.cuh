@@ -10,7 +10,7 @@ struct dqn_seen {
 };
 
 static __device__ __forceinline__ uint32_t dqn_new_priority(const struct dqn_agent *agent, float td,
-                                                        struct dqn_seen *seen) {
+                                                            struct dqn_seen *seen) {
     const struct dqn_priority priority = dqn_priority_of_td(agent, td);
     const uint32_t bits = dqn_float_bits(priority.value);
     seen->n_nan += priority.kind == DQN_PRIORITY_NAN;
@@ -32,12 +32,10 @@ static __device__ __forceinline__ void dqn_report_seen(struct dqn_counters *coun
         return;
     }
     if (seen.n_nan > 0) {
-        atomicAdd((unsigned long long *)&counters[k].priority_nan,
-                  (unsigned long long)seen.n_nan);
+        atomicAdd((unsigned long long *)&counters[k].priority_nan, (unsigned long long)seen.n_nan);
     }
     if (seen.n_inf > 0) {
-        atomicAdd((unsigned long long *)&counters[k].priority_inf,
-                  (unsigned long long)seen.n_inf);
+        atomicAdd((unsigned long long *)&counters[k].priority_inf, (unsigned long long)seen.n_inf);
     }
     if (seen.largest > 0) {
         atomicMax((uint32_t *)&priority_seen[k], seen.largest);

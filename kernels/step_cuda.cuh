@@ -52,22 +52,22 @@ struct dqn_step {
     const uint64_t *words; /* NULL, or the random words, for tests */
     float *priority_seen;
     /* batch */
-    int64_t *index;                 /* [K, B] */
-    float *state;                   /* [K, B, obs_ld] */
-    float *td;                      /* [K, B] */
-    float *acts;                    /* at s, as forward keeps them */
-    float *dz[DQN_TILE_LAYERS];     /* [K, B, out_ld] */
-    struct dqn_step_part *parts;    /* [K, clusters] */
-    unsigned n_parts;               /* an agent */
-    double *squares;                /* [K, blocks of weights] */
-    struct dqn_step_plan *plans;    /* [K] */
-    float *grads;                   /* [K, P]: these three where an update takes three kernels */
+    int64_t *index;                  /* [K, B] */
+    float *state;                    /* [K, B, obs_ld] */
+    float *td;                       /* [K, B] */
+    float *acts;                     /* at s, as forward keeps them */
+    float *dz[DQN_TILE_LAYERS];      /* [K, B, out_ld] */
+    struct dqn_step_part *parts;     /* [K, clusters] */
+    unsigned n_parts;                /* an agent */
+    double *squares;                 /* [K, blocks of weights] */
+    struct dqn_step_plan *plans;     /* [K] */
+    float *grads;                    /* [K, P]: these three where an update takes three kernels */
     struct dqn_adam_step *decisions; /* [K] */
     unsigned *tickets;               /* [K], 0 between kernels */
-    float *params, *target;         /* [K, P] */
-    float *moment1, *moment2;       /* [K, P] */
-    struct dqn_step_stats *stats;   /* [K] */
-    uint32_t *ok;                   /* [K] */
+    float *params, *target;          /* [K, P] */
+    float *moment1, *moment2;        /* [K, P] */
+    struct dqn_step_stats *stats;    /* [K] */
+    uint32_t *ok;                    /* [K] */
 };
 
 /* Bytes of the workspace that a step takes beside dz. */

@@ -1,5 +1,5 @@
-/* The first kernel of a step: batch rows, from the draw to the gradients of the layers' outputs; see
- * step_cuda.cuh.
+/* The first kernel of a step: batch rows, from the draw to the gradients of the layers' outputs;
+ * see step_cuda.cuh.
  *
  * A cluster of blocks takes some batch rows through everything. Each block computes its own share
  * of every layer's columns, for all rows, and writes it into the shared memory of all blocks of the
@@ -89,7 +89,7 @@ template <int CLUSTER, int HEIGHT> struct cluster {
         y = other;
     }
 
-/* This block's columns of a layer of so many: [first, end), in groups of 8. */
+    /* This block's columns of a layer of so many: [first, end), in groups of 8. */
     __device__ __forceinline__ unsigned first_column(unsigned ld) const {
         return rank * share(ld);
     }
@@ -273,17 +273,15 @@ static __device__ __forceinline__ void weigh_rows(const struct cluster<CLUSTER, 
     const struct dqn_step *a = c.a;
     uint64_t top = 0;
     const double mean = dqn_step_mean_mass(total_mass(a, c.agent, &top), a->ring->size);
-    const double beta =
-        dqn_schedule_beta(&a->agents[c.agent], a->counters[c.agent].updates);
+    const double beta = dqn_schedule_beta(&a->agents[c.agent], a->counters[c.agent].updates);
     if (c.lane < DQN_STEP_ROWS * HEIGHT) {
         struct row_facts *facts = &c.facts[c.lane];
-        facts->weight =
-            facts->mass > 0 ? (float)dqn_pow(mean / (double)facts->mass, beta) : 0.0f;
+        facts->weight = facts->mass > 0 ? (float)dqn_pow(mean / (double)facts->mass, beta) : 0.0f;
     }
 }
 
-/* Reads this block's weights of the hidden layers into the first-level cache, by the warps that have
- * no row to draw: later reads find them there. */
+/* Reads this block's weights of the hidden layers into the first-level cache, by the warps that
+ * have no row to draw: later reads find them there. */
 template <int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void warm_weights(const struct cluster<CLUSTER, HEIGHT> &c,
                                                     unsigned first_warp) {
@@ -341,8 +339,7 @@ find_row_end(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, unsigned row,
     }
     const bool kept = row < c.n_rows && l + 1 < a->net.n_layers;
     end.acts = kept ? a->acts + rows * layer->output + at : NULL;
-    end.preact =
-        kept && layer->activation == DQN_SILU ? a->acts + rows * layer->preact + at : NULL;
+    end.preact = kept && layer->activation == DQN_SILU ? a->acts + rows * layer->preact + at : NULL;
     return end;
 }
 
@@ -441,8 +438,7 @@ run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *p
 #pragma unroll
     for (int half = 0; half < 2 * HEIGHT; half++) {
         const int m = half / 2, i = half % 2 * 2;
-        const struct row_end<CLUSTER> to =
-            find_row_end(c, l, to_row + 8 * half + g, n + 2 * t);
+        const struct row_end<CLUSTER> to = find_row_end(c, l, to_row + 8 * half + g, n + 2 * t);
 #pragma unroll
         for (int j = 0; j < NT; j++) {
             float2 z = make_float2(acc[0][m][j][i] + add[j].x, acc[0][m][j][i + 1] + add[j].y);
@@ -555,12 +551,11 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
         const struct dqn_best here = dqn_group_argmax<LANES>(q, actions);
         /* an action that does not exist makes the loss NaN, which skips the update */
         const float value = facts.action < actions ? q[facts.action] : NAN;
-        const float y = dqn_td_target(facts.reward, facts.discount, (uint8_t)facts.done,
-                                      target[next.index]);
+        const float y =
+            dqn_td_target(facts.reward, facts.discount, (uint8_t)facts.done, target[next.index]);
         const float td = y - value;
         const bool exists = own < c.n_rows, writes = c.rank == 0 && exists;
-        const float slope =
-            exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
+        const float slope = exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
         const size_t at = c.agent * a->batch + c.first_row + row;
         for (unsigned i = lane; own < ROWS && i < ld; i += LANES) {
             const float d =
@@ -608,9 +603,9 @@ template <typename C> static __device__ __forceinline__ void report_rows(const C
 
 /* ---- down ---- */
 
-/* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`, [rows,
- * 32]. Product j of four has columns n + 4g + j; of 16 rows of W, step s of two has rows 4t + 2s
- * and 4t + 2s + 1. */
+/* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`,
+ * [rows, 32]. Product j of four has columns n + 4g + j; of 16 rows of W, step s of two has rows 4t
+ * + 2s and 4t + 2s + 1. */
 template <bool EXACT, int HEIGHT, typename C>
 static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
                                                  const float *w, const float *dz, unsigned begin,
@@ -685,8 +680,8 @@ static __device__ __noinline__ float4 slopes(enum dqn_activation activation, flo
  * they go to global memory and, for the next layer down, to `to` in every block. The warps share
  * the rows of W and are added up in order. */
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
-static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEIGHT> &c,
-                                               unsigned l, const float *dz, float *to) {
+static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l,
+                                               const float *dz, float *to) {
     enum { ROWS = DQN_STEP_ROWS * HEIGHT };
     const struct dqn_step *a = c.a;
     const struct dqn_layer *layer = &a->net.layer[l], *below = &a->net.layer[l - 1];
@@ -710,8 +705,8 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
     for (unsigned i = threadIdx.x; i < ROWS * groups * (GROUP / 4); i += THREADS) {
         const unsigned row = i / (groups * (GROUP / 4)), quarter = i % (groups * (GROUP / 4));
         const unsigned column = first + quarter * 4;
-        const float *from = sums + (quarter / (GROUP / 4) * ROWS + row) * GROUP_STRIDE +
-                            quarter % (GROUP / 4) * 4;
+        const float *from =
+            sums + (quarter / (GROUP / 4) * ROWS + row) * GROUP_STRIDE + quarter % (GROUP / 4) * 4;
         if (column >= last) {
             continue;
         }
@@ -727,10 +722,9 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
                 RELU ? make_float4(dqn_slope(DQN_RELU, kept_at.x), dqn_slope(DQN_RELU, kept_at.y),
                                    dqn_slope(DQN_RELU, kept_at.z), dqn_slope(DQN_RELU, kept_at.w))
                      : slopes(activation, kept_at);
-            d = make_float4(dqn_tile_round<EXACT>(d.x * slope.x),
-                            dqn_tile_round<EXACT>(d.y * slope.y),
-                            dqn_tile_round<EXACT>(d.z * slope.z),
-                            dqn_tile_round<EXACT>(d.w * slope.w));
+            d = make_float4(
+                dqn_tile_round<EXACT>(d.x * slope.x), dqn_tile_round<EXACT>(d.y * slope.y),
+                dqn_tile_round<EXACT>(d.z * slope.z), dqn_tile_round<EXACT>(d.w * slope.w));
             *(float4 *)(a->dz[l - 1] + at) = d;
         }
         if (l > 1) {
@@ -804,7 +798,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
-static __global__ void k_step_rows(const __grid_constant__ struct dqn_step) {} /* is not launched */
+static __global__ void k_step_rows(const __grid_constant__ struct dqn_step) {
+} /* is not launched */
 #endif
 
 struct launch {
@@ -864,8 +859,8 @@ static enum dqn_status count_clusters(const struct dqn_cuda_queue *q, const stru
     int limit = 0, active = 0;
     *n = 0;
     fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
-    DQN_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                    q->device->index));
+    DQN_CUDA(
+        cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, q->device->index));
     if (launch.config.dynamicSmemBytes > (size_t)limit) {
         return DQN_OK;
     }

@@ -1,9 +1,9 @@
 /* The second kernel of a step: the weights' gradients, the decision, the optimizer step, and the
  * priorities; see step_cuda.cuh.
  *
- * A block sums 32 x 32 gradients of one layer over the batch and keeps them; meanwhile one block, the
- * clerk, plans the step, and others form the new priorities; all blocks meet; then each scales the
- * step by the gradient's norm for itself, from the same numbers, and moves its own parameters,
+ * A block sums 32 x 32 gradients of one layer over the batch and keeps them; meanwhile one block,
+ * the clerk, plans the step, and others form the new priorities; all blocks meet; then each scales
+ * the step by the gradient's norm for itself, from the same numbers, and moves its own parameters,
  * while the clerk keeps the books. A population takes two kernels instead of the meeting, with the
  * same sums, since its blocks are too many to be on the device at once; there the last block of the
  * first one is the clerk. */
@@ -222,7 +222,8 @@ static __device__ __forceinline__ void write_counters(struct dqn_counters *to,
     to->failed = from->failed;
 }
 
-/* The clerk, before the gradient is known; by a whole block, two of whose warps work side by side. */
+/* The clerk, before the gradient is known; by a whole block, two of whose warps work side by side.
+ */
 static __device__ void plan_step(const struct dqn_step *a, size_t agent, struct books *books) {
     __shared__ struct dqn_step_plan plan;
     const unsigned warp = threadIdx.x / DQN_WARP, lane = threadIdx.x % DQN_WARP;
@@ -250,7 +251,8 @@ static __device__ void plan_step(const struct dqn_step *a, size_t agent, struct 
     }
 }
 
-/* The squared norm of the gradient, by importance weights; a warp for itself, every lane gets it. */
+/* The squared norm of the gradient, by importance weights; a warp for itself, every lane gets it.
+ */
 static __device__ __forceinline__ double sum_squares(const struct dqn_step *a, size_t agent,
                                                      unsigned n, double scale) {
     const double *squares = a->squares + agent * n;
@@ -263,8 +265,8 @@ static __device__ __forceinline__ double sum_squares(const struct dqn_step *a, s
 }
 
 /* The step, clipped. As dqn_adam_begin decides. */
-static __device__ __forceinline__ struct dqn_adam_step
-finish_step(const struct dqn_step_plan *plan, double squares) {
+static __device__ __forceinline__ struct dqn_adam_step finish_step(const struct dqn_step_plan *plan,
+                                                                   double squares) {
     struct dqn_adam_step step = plan->step;
     const float scale = dqn_adam_scale(plan->max_norm, sqrt(squares));
     step.apply = step.apply && dqn_is_finite(squares);
@@ -276,9 +278,8 @@ finish_step(const struct dqn_step_plan *plan, double squares) {
 static __device__ void keep_books(const struct dqn_step *a, size_t agent, struct books *books,
                                   double squares) {
     books->counters.draws++;
-    const struct dqn_adam_step step =
-        dqn_adam_begin(&books->agent, &books->counters, &books->stats, &books->batch, 1, squares,
-                       a->max_nonfinite);
+    const struct dqn_adam_step step = dqn_adam_begin(&books->agent, &books->counters, &books->stats,
+                                                     &books->batch, 1, squares, a->max_nonfinite);
     write_counters(&a->counters[agent], &books->counters);
     a->stats[agent] = books->stats;
     a->ok[agent] = step.apply;
@@ -360,10 +361,10 @@ static __device__ __forceinline__ bool is_own(size_t row, unsigned block, unsign
 
 /* A block's places in the batch. */
 struct own_rows {
-    unsigned *n;    /* shared */
-    uint64_t *row;  /* [batch], shared */
-    uint32_t *td;   /* bits of the TD error, then of the new priority */
-    uint32_t *old;  /* bits of the priority that was taken out; 0: another place of the row has it */
+    unsigned *n;   /* shared */
+    uint64_t *row; /* [batch], shared */
+    uint32_t *td;  /* bits of the TD error, then of the new priority */
+    uint32_t *old; /* bits of the priority that was taken out; 0: another place of the row has it */
 };
 
 static __device__ __forceinline__ struct own_rows place_rows(float4 *memory, size_t batch,
@@ -379,9 +380,10 @@ static __device__ __forceinline__ struct own_rows place_rows(float4 *memory, siz
 /* New priorities of the block's rows, in the column already, though not in the sums: the first two
  * parts of an update are made while the gradient is being summed. Places come in any order, which
  * does not matter. */
-static __device__ __forceinline__ struct dqn_seen
-form_priorities(const struct dqn_step *a, size_t agent, unsigned block, unsigned n_blocks,
-                const struct own_rows *own) {
+static __device__ __forceinline__ struct dqn_seen form_priorities(const struct dqn_step *a,
+                                                                  size_t agent, unsigned block,
+                                                                  unsigned n_blocks,
+                                                                  const struct own_rows *own) {
     uint32_t *cells = (uint32_t *)a->rows.priorities + agent * a->capacity;
     struct dqn_seen seen = {0, 0, 0};
     if (threadIdx.x == 0) {
@@ -400,8 +402,7 @@ form_priorities(const struct dqn_step *a, size_t agent, unsigned block, unsigned
     __syncthreads();
     for (unsigned i = threadIdx.x; i < *own->n; i += THREADS) {
         own->old[i] = atomicExch(&cells[own->row[i]], 0u);
-        own->td[i] =
-            dqn_new_priority(&a->agents[agent], __uint_as_float(own->td[i]), &seen);
+        own->td[i] = dqn_new_priority(&a->agents[agent], __uint_as_float(own->td[i]), &seen);
     }
     __syncthreads();
     for (unsigned i = threadIdx.x; i < *own->n; i += THREADS) {
@@ -504,8 +505,8 @@ static __global__ void __launch_bounds__(THREADS)
     } else if (is_clerk && PART == WHOLE) {
         plan_step(&a.step, agent, &books);
     } else if (!is_clerk) {
-        seen = form_priorities(&a.step, agent, blockIdx.x - a.n_blocks - 1, a.n_priority_blocks,
-                               &own);
+        seen =
+            form_priorities(&a.step, agent, blockIdx.x - a.n_blocks - 1, a.n_priority_blocks, &own);
     }
     struct dqn_adam_step step;
     if (PART == SUMS) {
@@ -563,8 +564,7 @@ static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
         w->blocks_across = squares_of(layer->in_ld);
         to->n_blocks += w->blocks_across * squares_of(layer->out_ld);
     }
-    to->n_priority_blocks =
-        step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
+    to->n_priority_blocks = step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
 }
 
 static size_t gradient_bytes(void) {

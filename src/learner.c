@@ -129,31 +129,30 @@ static enum dqn_status evaluate_batch(struct dqn_learner *l, struct dqn_queue *q
 static struct dqn_td_args td_args(const struct dqn_learner *l, const struct dqn_replay_batch *batch,
                                   bool accumulate) {
     const struct dqn_net *net = l->o.net;
-    return (struct dqn_td_args){
-        .n_agents = l->o.n_agents,
-        .batch = l->batch,
-        .actions = net->actions,
-        .actions_ld = net->actions_ld,
-        .agents = l->o.agents->data,
-        .counters = l->o.counters->data,
-        .q = l->q->data,
-        .q_next_online = l->config.double_q ? l->q_next_online->data : NULL,
-        .q_next_target = l->q_next_target->data,
-        .action = batch->action,
-        .reward = batch->reward,
-        .discount = batch->discount,
-        .done = batch->done,
-        .weight = batch->weight,
-        .grad_scale = 1.0f / ((float)l->batch * (float)l->config.accumulate),
-        .td = batch->td,
-        .dq = l->dq->data,
-        .batch_stats = l->batch_stats->data,
-        .accumulate = accumulate};
+    return (struct dqn_td_args){.n_agents = l->o.n_agents,
+                                .batch = l->batch,
+                                .actions = net->actions,
+                                .actions_ld = net->actions_ld,
+                                .agents = l->o.agents->data,
+                                .counters = l->o.counters->data,
+                                .q = l->q->data,
+                                .q_next_online = l->config.double_q ? l->q_next_online->data : NULL,
+                                .q_next_target = l->q_next_target->data,
+                                .action = batch->action,
+                                .reward = batch->reward,
+                                .discount = batch->discount,
+                                .done = batch->done,
+                                .weight = batch->weight,
+                                .grad_scale =
+                                    1.0f / ((float)l->batch * (float)l->config.accumulate),
+                                .td = batch->td,
+                                .dq = l->dq->data,
+                                .batch_stats = l->batch_stats->data,
+                                .accumulate = accumulate};
 }
 
-static struct dqn_backward_args backward_args(const struct dqn_learner *l,
-                                              const struct dqn_replay_batch *batch,
-                                              bool accumulate) {
+static struct dqn_backward_args
+backward_args(const struct dqn_learner *l, const struct dqn_replay_batch *batch, bool accumulate) {
     return (struct dqn_backward_args){.net = l->o.net,
                                       .n_agents = l->o.n_agents,
                                       .batch = l->batch,

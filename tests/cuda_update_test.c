@@ -115,9 +115,8 @@ static void insert_rows(struct rig *r, size_t first, uint64_t turn) {
     put(r, r->reward, reward);
     put(r, r->discount, discount);
     put(r, r->done, done);
-    const struct dqn_replay_rows rows = {r->state->data,    r->next->data, r->action->data,
-                                         r->reward->data,   r->discount->data,
-                                         r->done->data};
+    const struct dqn_replay_rows rows = {r->state->data,  r->next->data,     r->action->data,
+                                         r->reward->data, r->discount->data, r->done->data};
     OK(dqn_replay_insert(r->replay, r->side->q, &rows, b));
     OK(r->side->backend->queue->wait(r->side->q));
     dqn_replay_note_inserted(r->replay, b);
@@ -150,9 +149,8 @@ static void rig_open(struct rig *r, struct side *side, const struct kind *kind, 
     net_make(&r->net, OBS, kind->actions, kind->n_hidden, kind->hidden, kind->activation,
              kind->dueling);
     add_buffers(r);
-    const struct dqn_config_replay replay_config = {.kind = kind->replay,
-                                                    .capacity = (int64_t)kind->capacity,
-                                                    .stratified = kind->stratified};
+    const struct dqn_config_replay replay_config = {
+        .kind = kind->replay, .capacity = (int64_t)kind->capacity, .stratified = kind->stratified};
     const struct dqn_replay_options replay = {.config = &replay_config,
                                               .n_agents = kind->agents,
                                               .obs = OBS,
@@ -302,8 +300,8 @@ static void run_case(struct pair *pair, const struct kind *kind, struct residual
 
 /* Sizes around the tiles of 16 rows and the shapes of clusters; networks of many forms. */
 static size_t list_cases(struct kind *cases) {
-    static const size_t batches[] = {1,   15,   16,   17,   31,   33,   64,   255, 256,
-                                     257, 300,  512,  1000, 1024, 2000, 2048, 4096, 5000};
+    static const size_t batches[] = {1,   15,  16,  17,   31,   33,   64,   255,  256,
+                                     257, 300, 512, 1000, 1024, 2000, 2048, 4096, 5000};
     size_t n = 0;
     for (size_t i = 0; i < DQN_COUNT_OF(batches); i++) {
         cases[n++] = usual(batches[i]);
@@ -351,8 +349,8 @@ static void run_all(int precision, struct residuals *seen) {
 }
 
 /* What three TF32 products leave of a product of floats: seen 2.7e-6 in td, 4e-6 in params, 1.4e-4
- * in the moments (a ReLU's kink; without any 4e-6), 7.5e-6 in the statistics. Priorities are |td|^0.6,
- * which is steep near 0: 2.5e-5. */
+ * in the moments (a ReLU's kink; without any 4e-6), 7.5e-6 in the statistics. Priorities are
+ * |td|^0.6, which is steep near 0: 2.5e-5. */
 Test(cuda_update, equals_the_cpu_in_fp32) {
     struct residuals seen = {0};
     run_all(DQN_PRECISION_FP32, &seen);
@@ -404,9 +402,9 @@ Test(cuda_update, keeps_the_tree_whole) {
 /* Bit for bit: an agent of a population is what it is alone, though an update of several agents
  * takes another kernel; and twice the same is the same. */
 Test(cuda_update, population_equals_its_agents_alone) {
-    static const char *const names[] = {"nn/params", "nn/target", "nn/moment1", "nn/moment2",
-                                        "batch/td", "batch/index", "replay/priorities",
-                                        "learn/stats", "counters"};
+    static const char *const names[] = {"nn/params",         "nn/target",   "nn/moment1",
+                                        "nn/moment2",        "batch/td",    "batch/index",
+                                        "replay/priorities", "learn/stats", "counters"};
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);
     struct kind many = usual(300), one = usual(300);

@@ -1,10 +1,10 @@
 /* What the GPU does inside any program: the CUDA driver loads this library into it.
  *     cc -shared -fPIC -O2 -I$CUDA/include gpu_timeline.c -o gpu_timeline.so -L$CUDA/lib64 -lcupti
  *     CUDA_INJECTION64_PATH=$PWD/gpu_timeline.so TIMELINE=kernels dqn-bench step ...
- * TIMELINE=kernels: the last TIMELINE_LAST kernels (48) in order of their start, with the microseconds
- * since the first, the gap to the latest end before, duration, grid, block, name; then each name's
- * mean over the last TIMELINE_MEAN kernels (20,000). Kernels inside of graphs are timed one by one,
- * which makes graphs a little slower; unlike ncu it leaves them side by side.
+ * TIMELINE=kernels: the last TIMELINE_LAST kernels (48) in order of their start, with the
+ * microseconds since the first, the gap to the latest end before, duration, grid, block, name; then
+ * each name's mean over the last TIMELINE_MEAN kernels (20,000). Kernels inside of graphs are timed
+ * one by one, which makes graphs a little slower; unlike ncu it leaves them side by side.
  * TIMELINE=graphs: the share of time in which a graph was in flight, and every pause of more than
  * TIMELINE_PAUSE_US (200).
  * TIMELINE=waits: calls in which the host waits for the device, by name. */
@@ -46,8 +46,8 @@ static void want_buffer(uint8_t **buffer, size_t *size, size_t *max_records) {
 static void take_record(const CUpti_Activity *record) {
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         const CUpti_ActivityKernel10 *k = (const CUpti_ActivityKernel10 *)record;
-        add_span((struct span){k->start, k->end, k->name, {k->gridX, k->gridY, k->gridZ},
-                               k->blockX});
+        add_span(
+            (struct span){k->start, k->end, k->name, {k->gridX, k->gridY, k->gridZ}, k->blockX});
     } else if (record->kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) {
         const CUpti_ActivityGraphTrace2 *g = (const CUpti_ActivityGraphTrace2 *)record;
         add_span((struct span){g->start, g->end, "graph", {0, 0, 0}, 0});
@@ -55,8 +55,8 @@ static void take_record(const CUpti_Activity *record) {
         static const char *const names[] = {"unknown", "event", "stream wait event (no host wait)",
                                             "stream", "context"};
         const CUpti_ActivitySynchronization2 *w = (const CUpti_ActivitySynchronization2 *)record;
-        add_span((struct span){w->start, w->end, names[(int)w->type < 5 ? w->type : 0], {0, 0, 0},
-                               0});
+        add_span(
+            (struct span){w->start, w->end, names[(int)w->type < 5 ? w->type : 0], {0, 0, 0}, 0});
     }
 }
 
