@@ -200,6 +200,22 @@ done:
     return status;
 }
 
+/* Bars of another length than in training: the observation then means something else. Says
+ * nothing of files that do not know their bars' length. */
+static enum dqn_status compare_bar_length(const struct subject *s, const char *file,
+                                          double seconds) {
+    char *text = NULL;
+    DQN_TRY(dqn_checkpoint_text(s->checkpoint, "market_bar_seconds", &text));
+    const double trained = text != NULL ? strtod(text, NULL) : 0.0;
+    free(text);
+    if (trained > 0.0 && fabs(seconds - trained) > 0.01 * trained) {
+        dqn_warn("%s has bars of %g s, and this agent was trained on bars of %g s: what it learned "
+                 "does not hold for others; give it bars of that length",
+                 file, seconds, trained);
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status latest_action(struct subject *s, const struct dqn_cli *cli) {
     struct frozen frozen;
     struct dqn_latest latest;
@@ -210,9 +226,12 @@ static enum dqn_status latest_action(struct subject *s, const struct dqn_cli *cl
         parse_number("--exposure", dqn_cli_value(cli, "--exposure"), 0.0, -most, most, &exposure));
     DQN_TRY(load_frozen(s, &frozen));
     DQN_TRY(dqn_greedy_policy_create(&policy, &s->net, s->params->data));
-    const enum dqn_status status =
-        dqn_latest_find(&latest, &s->config, dqn_cli_value(cli, "--latest"), frozen.mean,
-                        frozen.std, policy, exposure);
+    const char *const file = dqn_cli_value(cli, "--latest");
+    enum dqn_status status =
+        dqn_latest_find(&latest, &s->config, file, frozen.mean, frozen.std, policy, exposure);
+    if (status == DQN_OK) {
+        status = compare_bar_length(s, file, latest.bar_seconds);
+    }
     if (status == DQN_OK) {
         (dqn_cli_has(cli, "--json") ? dqn_latest_json : dqn_latest_print)(&latest, stdout);
     }

@@ -31,8 +31,9 @@ static enum dqn_status make_market(struct dqn_market *market, const struct dqn_c
     if (n - first < DQN_MARKET_WARMUP + 1) {
         return dqn_fail(DQN_ERR_DATA,
                         "%s: the last stretch without a hole has %zu bars; %d are needed, as %d "
-                        "warm up the features: give more history, or data.gaps: keep",
-                        bars->info.source, n - first, DQN_MARKET_WARMUP + 1, DQN_MARKET_WARMUP);
+                        "warm up the features: give more history%s",
+                        bars->info.source, n - first, DQN_MARKET_WARMUP + 1, DQN_MARKET_WARMUP,
+                        first > 0 ? ", or data.gaps: keep" : "");
     }
     DQN_TRY(dqn_alloc((void **)&market->features, n, DQN_MARKET_FEATURES * sizeof(float),
                       "market features"));
@@ -94,6 +95,7 @@ static enum dqn_status decide(struct dqn_latest *out, const struct dqn_config *c
     memcpy(out->q, dqn_greedy_policy_values(policy, observation), sizeof out->q);
     out->action = dqn_greedy_policy_action(policy, observation, 0);
     out->time_ns = p.time_ns[state.bar];
+    out->bar_seconds = market->bar_seconds;
     out->close = p.close[state.bar];
     out->volatility = p.s[state.bar];
     out->exposure = exposure;
@@ -131,8 +133,9 @@ void dqn_latest_print(const struct dqn_latest *l, FILE *out) {
     fprintf(out, "Newest bar: %s, close %.10g, bar volatility %.4g %%. Held: exposure %.4g.\n",
             dqn_time_text(time, sizeof time, l->time_ns), l->close, 100.0 * l->volatility,
             l->exposure);
-    fprintf(out, "Action %u: exposure %+.4g by a %s %s order", l->action, l->target,
-            dqn_urgency_name(l->urgency), dqn_order_kind_name(l->order));
+    const char *const urgency = dqn_urgency_name(l->urgency);
+    fprintf(out, "Action %u: exposure %+.4g by %s %s %s order", l->action, l->target,
+            urgency[0] == 'a' ? "an" : "a", urgency, dqn_order_kind_name(l->order));
     if (!l->sends) {
         fprintf(out, "; that is held already: no order.\n");
     } else if (l->limit > 0.0) {
@@ -161,6 +164,7 @@ void dqn_latest_json(const struct dqn_latest *l, FILE *out) {
     char time[40];
     dqn_json_object(j, NULL);
     dqn_json_text(j, "time", dqn_time_text(time, sizeof time, l->time_ns));
+    dqn_json_real(j, "bar_seconds", l->bar_seconds);
     dqn_json_real(j, "close", l->close);
     dqn_json_real(j, "bar_volatility", l->volatility);
     dqn_json_real(j, "exposure_before", l->exposure);

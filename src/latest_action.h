@@ -9,6 +9,7 @@
 
 struct dqn_latest {
     int64_t time_ns;          /* stamp of the newest bar */
+    double bar_seconds;       /* bar length of the file */
     double close, volatility; /* its price, and s */
     double exposure;          /* held before */
     uint32_t action;

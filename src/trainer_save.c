@@ -78,6 +78,10 @@ void dqn_saver_destroy(struct dqn_saver *saver) {
 enum dqn_status dqn_saver_save(struct dqn_trainer *t, bool best, bool partial) {
     struct dqn_checkpoint_field fields[FIELDS_MAX];
     const size_t n_fields = list_fields(t, fields);
+    char bar_seconds[32] = "";
+    if (t->market != NULL) {
+        snprintf(bar_seconds, sizeof bar_seconds, "%.17g", t->market->bar_seconds);
+    }
     const struct dqn_checkpoint_text texts[] = {
         {"device", t->device.description},
         {"device_why", t->place.why},
@@ -85,7 +89,8 @@ enum dqn_status dqn_saver_save(struct dqn_trainer *t, bool best, bool partial) {
         {"replay_device_why", dqn_trainer_why_replay(t)},
         {"environment", dqn_env_name(t->env)},
         {"market_source", t->market != NULL ? t->market->bars.info.source : ""},
-        {"market_sha256", t->market != NULL ? t->market->bars.info.sha256 : ""}};
+        {"market_sha256", t->market != NULL ? t->market->bars.info.sha256 : ""},
+        {"market_bar_seconds", bar_seconds}};
     size_t n_rows = 0;
     const double *history = dqn_metrics_history(t->metrics, &n_rows);
     const struct dqn_checkpoint_content content = {.config_text = t->saver->config_text,

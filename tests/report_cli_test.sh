@@ -99,6 +99,17 @@ grep -q "\"time\": \"$decided\"" out.txt || fail "another bar: $(cat out.txt)"
 grep -q "\"action\": $action," out.txt || fail "not action $action: $(cat out.txt)"
 expect 0 "$bin/dqn-eval" $run --latest until.csv --exposure -0.5
 grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
+grep -q "was trained on bars" err.txt && fail "the bars' length is said to differ: $(cat err.txt)"
+grep -Eq "by (a (patient|normal)|an aggressive) (market|limit|ioc) order" out.txt ||
+  fail "the order is not said: $(cat out.txt)"
+
+# Bars of another length than in training.
+expect 0 "$bin/dqn-data" synth realistic hours.csv --quiet \
+  --set synthetic.bars=1000 --set synthetic.bar_seconds=3600
+expect 0 "$bin/dqn-eval" $run --latest hours.csv --json
+grep -q '"bar_seconds": 3600,' out.txt || fail "no length of bars: $(cat out.txt)"
+grep -q "hours.csv has bars of 3600 s, and this agent was trained on bars of 900 s" err.txt ||
+  fail "no warning of hourly bars: $(cat err.txt)"
 
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
 expect 2 "$bin/dqn-eval" $run --report x --trials 0
@@ -113,6 +124,7 @@ expect 2 "$bin/dqn-eval" ''
 [ ! -e x ] || fail "a refused report made its folder"
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
+grep -q "data.gaps" err.txt && fail "a remedy that is none, there is no hole: $(cat err.txt)"
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
 expect 5 "$bin/dqn-eval" $run --report /sys/none
 grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
