@@ -55,6 +55,7 @@ dqn_build() {
   shift
   local log="$folder/build.log"
   mkdir -p "$folder"
+  echo "Building in $folder, which can take minutes the first time; the log is $log"
   if ! { cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release "$@" && cmake --build "$folder"; } \
     >"$log" 2>&1; then
     tail -40 "$log" >&2
