@@ -9,7 +9,7 @@ struct dqn_walk_eval;
 
 /* Loads results and networks from the walk-forward's folder, and makes the report.
  *   config  of the walk-forward, also with other costs, fills or data than it was run with
- * DQN_ERR_STATE when it is not finished, naming the command that goes on. */
+ * DQN_ERR_CHECKPOINT when it is not finished, naming the command that goes on. */
 enum dqn_status dqn_walk_eval_create(struct dqn_walk_eval **out, const struct dqn_config *config,
                                      const char *folder);
 void dqn_walk_eval_destroy(struct dqn_walk_eval *eval);

@@ -490,7 +490,7 @@ static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
         DQN_TRY(run_path(place, sizeof place, folder, walk->done / walk->n_seeds, run->seed));
         DQN_TRY(join(result, sizeof result, place, "test.csv"));
         if (!is_file(result)) {
-            return dqn_fail(DQN_ERR_STATE,
+            return dqn_fail(DQN_ERR_CHECKPOINT,
                             "%s: this walk-forward is not finished: %zu of %zu runs have no "
                             "test.csv yet; go on with: dqn-train --resume %s",
                             folder, n - walk->done, n, folder);

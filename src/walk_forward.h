@@ -66,7 +66,7 @@ void dqn_walk_free(struct dqn_walk *walk);
 
 /* The results of a finished walk-forward from its folder, and its data, which are described as
  * dqn_bars_load does. The caller frees both.
- * DQN_ERR_STATE when it is not finished, naming the command that goes on. */
+ * DQN_ERR_CHECKPOINT when it is not finished, naming the command that goes on. */
 enum dqn_status dqn_walk_load(const struct dqn_config *config, const char *folder,
                               struct dqn_walk *out, struct dqn_bars *bars);
 /* The configuration of one run: an ordinary one with the fold's bars. */

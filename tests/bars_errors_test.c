@@ -244,6 +244,12 @@ static const struct damage damages[] = {
     {"", "date,open,high,low,close\n13/04/2024,1,2,0.5,1.5\n04/14/2024,1,2,0.5,1.5\n", 71,
      "FILE:3:1: time \"04/14/2024\" reads month first, where others read day first; set "
      "data.date_order"},
+    {"data.date_order=mdy", "date,open,high,low,close\n13/04/2024,1,2,0.5,1.5\n", 48,
+     "FILE:2:1: time \"13/04/2024\" reads day first, but data.date_order is mdy; correct or "
+     "remove the row"},
+    {"data.date_order=dmy", "date,open,high,low,close\n04/13/2024,1,2,0.5,1.5\n", 48,
+     "FILE:2:1: time \"04/13/2024\" reads month first, but data.date_order is dmy; correct or "
+     "remove the row"},
     {"data.date_order=ymd", "date,open,high,low,close\n13/04/2024,1,2,0.5,1.5\n", 48,
      "FILE:2:1: time \"13/04/2024\" has its year last, but data.date_order is ymd; correct or "
      "remove the row"},

@@ -86,7 +86,7 @@ expect 2 "$bin/dqn-eval" runs/walk-1 --split validation
 grep -q "fold-01-seed-1" err.txt || fail "no way out is told: $(cat err.txt)"
 expect 0 "$bin/dqn-eval" runs/walk-1/fold-01-seed-1
 mv runs/walk-1/fold-03-seed-3/test.csv hidden.csv
-expect 1 "$bin/dqn-eval" runs/walk-1
+expect 7 "$bin/dqn-eval" runs/walk-1
 grep -q "dqn-train --resume runs/walk-1" err.txt || fail "no way on is told: $(cat err.txt)"
 
 # The newest bar: the market up to the first decision of the test split, as a file.
@@ -126,6 +126,10 @@ head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 grep -q "data.gaps" err.txt && fail "a remedy that is none, there is no hole: $(cat err.txt)"
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
+head -n 800 market.csv >few.csv
+expect 3 "$bin/dqn-train" trading.yaml --name few --set output=runs --set data.file=few.csv
+grep -q "in 1 segment, where not 2 bars are left" err.txt || fail "no reason: $(cat err.txt)"
+grep -q "data.gaps" err.txt && fail "a remedy that is none, there is no hole: $(cat err.txt)"
 expect 5 "$bin/dqn-eval" $run --report /sys/none
 grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
 touch taken

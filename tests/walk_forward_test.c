@@ -378,7 +378,7 @@ Test(walk_report, an_unfinished_walk_forward_has_none) {
     struct dqn_walk_eval *eval = NULL;
     load(walk_text, 0, NULL);
     walk(folder, 600, true, &parts);
-    cr_expect_eq(dqn_walk_eval_create(&eval, &config, folder), DQN_ERR_STATE);
+    cr_expect_eq(dqn_walk_eval_create(&eval, &config, folder), DQN_ERR_CHECKPOINT);
     cr_expect_not_null(strstr(dqn_error_text(), "4 of 4 runs have no test.csv yet"), "%s",
                        dqn_error_text());
     cr_expect_not_null(strstr(dqn_error_text(), "dqn-train --resume /tmp/dqn-walk-"), "%s",

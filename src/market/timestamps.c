@@ -103,6 +103,10 @@ static const char *order_date(int64_t a, int64_t b, uint64_t line, struct dqn_st
     out->either_order = style->order == DQN_DATE_AUTO;
     date->day = style->order == DQN_DATE_MDY ? b : a;
     date->month = style->order == DQN_DATE_MDY ? a : b;
+    if (date->month > 12 && date->day <= 12 && style->order_line == 0) {
+        return style->order == DQN_DATE_MDY ? "reads day first, but data.date_order is mdy"
+                                            : "reads month first, but data.date_order is dmy";
+    }
     if (date->month > 12 && date->day <= 12) {
         return style->order == DQN_DATE_MDY ? "reads day first, where others read month first; set "
                                               "data.date_order"

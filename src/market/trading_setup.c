@@ -75,14 +75,15 @@ static enum dqn_status find_ranges(struct dqn_market *market, const struct dqn_c
         market->range_count[split] = found.n;
         market->transitions[split] = found.transitions;
         market->n_ranges += found.n;
+        const bool one = market->bars.n_segments == 1;
         if (found.n == 0) {
-            return dqn_fail(
-                DQN_ERR_DATA,
-                "the %s split is bars %zu to %zu of %zu in %zu segments: none of them leaves 2 "
-                "bars "
-                "after the warm-up of %d bars; use more data, other data.split, or data.gaps: keep",
-                split_names[split], market->split_first[split], market->split_last[split],
-                market->bars.n, market->bars.n_segments, DQN_MARKET_WARMUP);
+            return dqn_fail(DQN_ERR_DATA,
+                            "the %s split is bars %zu to %zu of %zu in %zu segment%s, where not 2 "
+                            "bars are left "
+                            "after the warm-up of %d bars; use more data, or other data.split%s",
+                            split_names[split], market->split_first[split],
+                            market->split_last[split], market->bars.n, market->bars.n_segments,
+                            one ? "" : "s", DQN_MARKET_WARMUP, one ? "" : ", or data.gaps: keep");
         }
         if (found.n_short > 0) {
             dqn_info("%s split: %zu segments are not used, their warm-up of %d bars leaves nothing",
