@@ -286,7 +286,6 @@ static enum dqn_status cuda_update(struct dqn_queue *base, const struct dqn_upda
     const struct backward_space space = layout(backward->net, backward->n_agents, backward->batch);
     float *dz[DQN_MAX_LAYERS] = {NULL};
     DQN_TRY(check_agents(backward->n_agents));
-    (void)dqn_cuda_stream(base); /* joins what was left running */
     place_gradients(backward, &space, dz);
     return dqn_step_update(dqn_cuda_queue_of(base), args, dz,
                            floats_at(backward->workspace, space.step), done);

@@ -67,7 +67,6 @@ static __device__ __forceinline__ float4 dqn_zero4(void) {
     return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
 
-#ifndef DQN_TILE_EMULATED
 /* The nearest number with 10 bits behind the point, which is all that a product reads (Veltkamp's
  * splitting, Dekker 1971, section 4). Three cheap operations, where the instruction for it has an
  * eighth of their rate. NaN stays; beyond 2^114 the result is NaN. */
@@ -161,6 +160,5 @@ static __device__ __forceinline__ void dqn_tile_product(float *d, const struct d
     }
     dqn_tile_mma(d, a.high[0], a.high[1], a.high[2], a.high[3], b.high[0], b.high[1]);
 }
-#endif
 
 #endif

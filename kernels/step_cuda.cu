@@ -92,15 +92,18 @@ static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
 enum dqn_status dqn_step_update(struct dqn_cuda_queue *q, const struct dqn_update_args *args,
                                 float *const dz[DQN_MAX_LAYERS], void *space, bool *done) {
     struct dqn_step step;
+    bool fits = false;
     *done = false;
     if (!serves(q, args)) {
         return DQN_OK;
     }
     fill_step(&step, q, args, dz, space);
     DQN_TRY(dqn_step_plan_rows(q, &step, &step.n_parts));
-    if (step.n_parts == 0) {
+    DQN_TRY(dqn_step_plan_weights(q, &step, &fits));
+    if (step.n_parts == 0 || !fits) {
         return DQN_OK;
     }
+    (void)dqn_cuda_stream(&q->base); /* joins what was left running */
     DQN_TRY(dqn_step_launch_rows(q, &step));
     DQN_TRY(dqn_step_launch_weights(q, &step));
     *done = true;

@@ -84,6 +84,9 @@ enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_
 
 /* step_weights_cuda.cu. Blocks an agent that sum weights. */
 unsigned dqn_step_weight_blocks(const struct dqn_net *net);
+/* Whether a block has the shared memory for this batch. */
+enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                      bool *fits);
 enum dqn_status dqn_step_launch_weights(struct dqn_cuda_queue *q, const struct dqn_step *step);
 
 /* The mean mass of a filled row, which weights are relative to; 1 when nothing is filled. */

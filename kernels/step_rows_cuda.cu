@@ -852,7 +852,20 @@ static rows_kernel kernel_of(const struct dqn_cuda_queue *q, const struct dqn_st
     return shape->kernel[q->device->precision == DQN_PRECISION_FP32][relu];
 }
 
-/* Clusters of this shape that the device runs at once; 0 where one does not fit. */
+/* Whether the warps of a block have its share of each hidden layer on the way down: a group each.
+ */
+static bool has_warps(const struct dqn_step *step, unsigned cluster) {
+    for (unsigned l = 0; l + 1 < step->net.n_layers; l++) {
+        const size_t tiles = (step->net.layer[l].out_ld + 7) / 8;
+        if ((tiles + cluster - 1) / cluster * 8 > WARPS * GROUP) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Clusters of this shape that the device runs at once; 0 where one does not fit, or where this
+ * build has code for older devices alone, which know no clusters. */
 static enum dqn_status count_clusters(const struct dqn_cuda_queue *q, const struct dqn_step *step,
                                       const struct shape *shape, unsigned *n) {
     struct launch launch;
@@ -861,13 +874,23 @@ static enum dqn_status count_clusters(const struct dqn_cuda_queue *q, const stru
     fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
     DQN_CUDA(
         cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, q->device->index));
-    if (launch.config.dynamicSmemBytes > (size_t)limit) {
+    if (launch.config.dynamicSmemBytes > (size_t)limit || !has_warps(step, shape->cluster)) {
         return DQN_OK;
     }
     const rows_kernel kernel = kernel_of(q, step, shape);
+    cudaFuncAttributes code;
+    DQN_CUDA(cudaFuncGetAttributes(&code, kernel));
+    if (code.ptxVersion < 90) {
+        return DQN_OK;
+    }
     DQN_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)launch.config.dynamicSmemBytes));
-    DQN_CUDA(cudaOccupancyMaxActiveClusters(&active, kernel, &launch.config));
+    const cudaError_t error = cudaOccupancyMaxActiveClusters(&active, kernel, &launch.config);
+    if (error != cudaSuccess) { /* a part of a GPU may have too few multiprocessors for a cluster */
+        const cudaError_t cleared = cudaGetLastError();
+        return dqn_cuda_is_lost(cleared) ? dqn_cuda_failed(cleared, "clusters", __FILE__, __LINE__)
+                                         : DQN_OK;
+    }
     *n = active > 0 ? (unsigned)active : 0;
     return DQN_OK;
 }

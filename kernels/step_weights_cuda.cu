@@ -605,6 +605,17 @@ static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_ste
     return DQN_OK;
 }
 
+enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                      bool *fits) {
+    int limit = 0;
+    cudaFuncAttributes code;
+    DQN_CUDA(
+        cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, q->device->index));
+    DQN_CUDA(cudaFuncGetAttributes(&code, k_step_weights<true, WHOLE>));
+    *fits = shared_bytes(step) + code.sharedSizeBytes <= (size_t)limit;
+    return DQN_OK;
+}
+
 enum dqn_status dqn_step_launch_weights(struct dqn_cuda_queue *q, const struct dqn_step *step) {
     struct weights_step weights;
     fill_weights(&weights, step);

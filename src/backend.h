@@ -188,8 +188,9 @@ struct dqn_nn_ops {
                                     size_t n);
     /* NULL, or a whole update in fewer kernels; *done says whether these arguments are served. What
      * lives on (parameters, target, moments, priorities, counters, statistics, index, td, acts) is
-     * as after the operations one by one, but for the rounding of sums; other outputs (batch but
-     * state, q, dq, weight, grads) may stay unwritten. */
+     * as after the operations one by one, but for the rounding of sums (and errors so large that
+     * their unscaled gradient overflows); other outputs (batch but state, q, dq, weight, grads) may
+     * stay unwritten. */
     enum dqn_status (*update)(struct dqn_queue *q, const struct dqn_update_args *args, bool *done);
 };
 
@@ -246,12 +247,14 @@ struct dqn_nstep_args {
 };
 
 struct dqn_env_ops {
-    /* Starts in every lane the episode that lane.episode names (0 in zeroed memory): sets the lane's
-     * step, episode_return and frozen to 0 and writes states and obs_now; sums and counters stay. */
+    /* Starts in every lane the episode that lane.episode names (0 in zeroed memory): sets the
+     * lane's step, episode_return and frozen to 0 and writes states and obs_now; sums and counters
+     * stay. */
     enum dqn_status (*reset)(struct dqn_queue *q, const struct dqn_env_args *args);
     /* Steps every lane by the rules of envs/lane.h. An episode's end starts the next one at once
-     * (lane.episode + 1). With args.freeze it freezes the lane instead: episode, step and return stay
-     * as they ended, and later steps give the same observation, reward 0, terminated 1, truncated 0. */
+     * (lane.episode + 1). With args.freeze it freezes the lane instead: episode, step and return
+     * stay as they ended, and later steps give the same observation, reward 0, terminated 1,
+     * truncated 0. */
     /* On the CPU an observation or reward that is no finite number is DQN_ERR_NONFINITE, named. */
     enum dqn_status (*step)(struct dqn_queue *q, const struct dqn_env_args *args);
     enum dqn_status (*nstep)(struct dqn_queue *q, const struct dqn_nstep_args *args);

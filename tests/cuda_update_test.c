@@ -328,6 +328,11 @@ static size_t list_cases(struct kind *cases) {
     cases[n].n_hidden = 1;
     cases[n].hidden[0] = 512;
     cases[n++].double_q = false;
+    cases[n] = usual(2048); /* a share of one block would be more columns than its warps take */
+    cases[n].hidden[0] = 512;
+    cases[n++].hidden[1] = 400;
+    cases[n] = usual(64);
+    cases[n++].bad_reward = true;
     cases[n] = usual(600); /* each row several times */
     cases[n].capacity = 90 * 7;
     cases[n++].agents = 3;
