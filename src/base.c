@@ -89,16 +89,22 @@ _Noreturn void dqn_check_failed(const char *cond, const char *file, int line) {
     abort();
 }
 
+static FILE *info_stream; /* NULL: standard error */
+
+void dqn_info_to(FILE *stream) {
+    info_stream = stream;
+}
+
 void dqn_log_set_quiet(bool quiet) {
     atomic_store_explicit(&log_quiet, quiet, memory_order_relaxed);
 }
 
 /* One write a line, so that lines of several threads do not mix. */
-static void write_line(const char *prefix, const char *format, va_list args) {
+static void write_line(FILE *stream, const char *prefix, const char *format, va_list args) {
     char line[ERROR_TEXT_SIZE];
     vsnprintf(line, sizeof line, format, args);
     hide_controls(line);
-    fprintf(stderr, "%s%s\n", prefix, line);
+    fprintf(stream, "%s%s\n", prefix, line);
 }
 
 void dqn_info(const char *format, ...) {
@@ -107,14 +113,14 @@ void dqn_info(const char *format, ...) {
     }
     va_list args;
     va_start(args, format);
-    write_line("", format, args);
+    write_line(info_stream != NULL ? info_stream : stderr, "", format, args);
     va_end(args);
 }
 
 void dqn_warn(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    write_line("warning: ", format, args);
+    write_line(stderr, "warning: ", format, args);
     va_end(args);
 }
 

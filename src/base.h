@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Status, and the exit code that main gives for it. */
 #define DQN_STATUS_LIST(X)                                                                         \
@@ -75,6 +76,8 @@ __attribute__((noreturn)) void dqn_check_failed(const char *cond, const char *fi
 /* Log lines on standard error. `quiet` keeps warnings only. */
 void dqn_log_set_quiet(bool quiet);
 void dqn_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Where those lines are the program's answer: they go to `stream`. Before any thread is started. */
+void dqn_info_to(FILE *stream);
 void dqn_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Allocation with the request in the error text; zero-filled. */

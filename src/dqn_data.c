@@ -80,6 +80,7 @@ static enum dqn_status load_config(struct dqn_config *config, const struct dqn_c
 static enum dqn_status run_describe(const struct dqn_cli *cli, struct dqn_config *config) {
     struct dqn_bars bars;
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 1));
+    dqn_info_to(stdout);
     DQN_TRY(dqn_bars_load(&bars, config, false));
     dqn_bars_free(&bars);
     return DQN_OK;

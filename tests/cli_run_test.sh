@@ -170,6 +170,10 @@ loses() {
 loses "$bin/dqn-eval" checkpoints/short-1 --episodes 5 --json
 loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
 loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
+loses "$bin/dqn-data" describe --set synthetic.bars=3000
+expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
+says out 'data: 3,000 bars of 900 s'
+[ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
 mkdir own
 echo mine >own/latest
