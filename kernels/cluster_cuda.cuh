@@ -51,27 +51,4 @@ static __device__ __forceinline__ void dqn_store_remote(unsigned to, float4 v) {
 #endif
 }
 
-static __device__ __forceinline__ float dqn_load_remote(unsigned from) {
-    float v = 0.0f;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
-#else
-    (void)from;
-#endif
-    return v;
-}
-
-static __device__ __forceinline__ float4 dqn_load_remote4(unsigned from) {
-    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#if __CUDA_ARCH__ >= 900
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(from)
-                 : "memory");
-#else
-    (void)from;
-#endif
-    return v;
-}
-
 #endif

@@ -128,10 +128,6 @@ static size_t parts_of(const struct dqn_net *net, size_t batch) {
     return parts;
 }
 
-static size_t align_up(size_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
-
 /* The workspace, in bytes from its start: what apply uses, dz of each layer but a plain last one
  * (which is dq), what an update in two kernels uses, parts of the gradient [K, S, P]. */
 struct backward_space {
@@ -143,11 +139,11 @@ struct backward_space {
 static struct backward_space layout(const struct dqn_net *net, size_t n_agents, size_t batch) {
     struct backward_space space;
     memset(&space, 0, sizeof space);
-    size_t at = align_up(dqn_cuda_apply_bytes(net, n_agents));
+    size_t at = dqn_nn_align(dqn_cuda_apply_bytes(net, n_agents));
     for (size_t l = 0; l < net->n_layers; l++) {
         if (l + 1 < net->n_layers || net->dueling) {
             space.dz[l] = at;
-            at += align_up(n_agents * batch * net->layer[l].out_ld * sizeof(float));
+            at += dqn_nn_align(n_agents * batch * net->layer[l].out_ld * sizeof(float));
         }
     }
     space.step = at;

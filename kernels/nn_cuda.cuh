@@ -4,6 +4,11 @@
 
 #include "cuda_common.cuh"
 
+/* Parts of a workspace begin at multiples of 256 bytes. */
+static inline size_t dqn_nn_align(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
 /* ---- matrix products: nn_gemm_cuda.cu ---- */
 
 /* D = op(A) op(B) (+ D), column-major as cuBLASLt sees it: D [m, n], inner extent k, a batch of

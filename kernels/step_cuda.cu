@@ -1,20 +1,31 @@
 /* When a step takes its two kernels, and what they are told; see step_cuda.cuh. */
 #include "step_cuda.cuh"
 
-static size_t align_up(size_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
+/* The workspace, in bytes from its start. */
+struct step_space {
+    size_t parts, squares, plans, decisions;
+    size_t bytes;
+};
 
 /* Clusters an agent at most: the shortest ones have 16 rows. */
 static size_t most_parts(size_t batch) {
     return (batch + DQN_STEP_ROWS - 1) / DQN_STEP_ROWS;
 }
 
+static struct step_space layout(const struct dqn_net *net, size_t n_agents, size_t batch) {
+    struct step_space space;
+    space.parts = 0;
+    space.squares =
+        dqn_nn_align(space.parts + n_agents * most_parts(batch) * sizeof(struct dqn_step_part));
+    space.plans =
+        dqn_nn_align(space.squares + n_agents * dqn_step_weight_blocks(net) * sizeof(double));
+    space.decisions = dqn_nn_align(space.plans + n_agents * sizeof(struct dqn_step_plan));
+    space.bytes = dqn_nn_align(space.decisions + n_agents * sizeof(struct dqn_adam_step));
+    return space;
+}
+
 size_t dqn_step_bytes(const struct dqn_net *net, size_t n_agents, size_t batch) {
-    return align_up(n_agents * most_parts(batch) * sizeof(struct dqn_step_part)) +
-           align_up(n_agents * dqn_step_weight_blocks(net) * sizeof(double)) +
-           align_up(n_agents * sizeof(struct dqn_step_plan)) +
-           align_up(n_agents * sizeof(struct dqn_adam_step));
+    return layout(net, n_agents, batch).bytes;
 }
 
 /* Test switch: DQN_TEST_COMPOSED=1 takes updates apart into their operations. */
@@ -42,10 +53,10 @@ static bool serves(const struct dqn_cuda_queue *q, const struct dqn_update_args 
 
 static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
                       const struct dqn_update_args *args, float *const dz[DQN_MAX_LAYERS],
-                      void *space) {
+                      char *workspace) {
     const struct dqn_sampler *sampler = args->draw.sampler;
     const struct dqn_net *net = args->backward.net;
-    char *at = (char *)space;
+    const struct step_space space = layout(net, args->td.n_agents, args->td.batch);
     memset(to, 0, sizeof *to);
     to->net = dqn_tile_net_of(net);
     to->n_agents = args->td.n_agents;
@@ -72,13 +83,10 @@ static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
     for (size_t l = 0; l < net->n_layers; l++) {
         to->dz[l] = dz[l];
     }
-    to->parts = (struct dqn_step_part *)at;
-    at += align_up(to->n_agents * most_parts(to->batch) * sizeof(struct dqn_step_part));
-    to->squares = (double *)at;
-    at += align_up(to->n_agents * dqn_step_weight_blocks(net) * sizeof(double));
-    to->plans = (struct dqn_step_plan *)at;
-    at += align_up(to->n_agents * sizeof(struct dqn_step_plan));
-    to->decisions = (struct dqn_adam_step *)at;
+    to->parts = (struct dqn_step_part *)(workspace + space.parts);
+    to->squares = (double *)(workspace + space.squares);
+    to->plans = (struct dqn_step_plan *)(workspace + space.plans);
+    to->decisions = (struct dqn_adam_step *)(workspace + space.decisions);
     to->tickets = q->tickets;
     to->grads = args->backward.grads;
     to->params = args->apply.params;
@@ -97,7 +105,7 @@ enum dqn_status dqn_step_update(struct dqn_cuda_queue *q, const struct dqn_updat
     if (!serves(q, args)) {
         return DQN_OK;
     }
-    fill_step(&step, q, args, dz, space);
+    fill_step(&step, q, args, dz, (char *)space);
     DQN_TRY(dqn_step_plan_rows(q, &step, &step.n_parts));
     DQN_TRY(dqn_step_plan_weights(q, &step, &fits));
     if (step.n_parts == 0 || !fits) {

@@ -16,7 +16,6 @@
 
 enum {
     DQN_STEP_ROWS = 16,       /* of a tensor core product: units of a cluster's batch rows */
-    DQN_STEP_CLUSTER = 8,     /* blocks a cluster at most */
     DQN_STEP_MOST_ROWS = 8192 /* of a batch: what a block that writes priorities can hold */
 };
 
