@@ -64,29 +64,15 @@ struct passes {
     struct pass pass[DQN_TILE_PASSES];
 };
 
-/* What the threads of a block know of their tile. */
-struct tile {
-    size_t rows, first_row; /* of all agents; this tile's first */
-    unsigned n_rows;        /* of the tile that exist */
-    unsigned stride;
-    unsigned warp, g, t; /* thread 4 g + t of the warp */
-};
-
 /* ---- a layer ---- */
-
-/* W[n .. n + 7][k .. k + 15]: row n + g, columns k + 4t ..; zero outside. */
-static __device__ __forceinline__ float4 load_weights(const float *w, unsigned in_ld,
-                                                      unsigned out_ld, unsigned n, unsigned k) {
-    return n < out_ld && k < in_ld ? *(const float4 *)(w + (size_t)n * in_ld + k) : dqn_zero4();
-}
 
 /* Two columns of y from the sums: bias, activation, and where they go. ACTIVATION is that of all
  * layers but the last: a kernel for each keeps the code short, which has to come from memory too.
  */
 template <int ACTIVATION>
 static __device__ __forceinline__ void
-finish_pair(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
-            unsigned row, unsigned column, float2 z, uint32_t *y) {
+finish_pair(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile,
+            unsigned l, unsigned row, unsigned column, float2 z, uint32_t *y) {
     const struct dqn_layer *layer = &a->net.layer[l];
     const bool last = l + 1 == a->net.n_layers, exists = row < tile->n_rows;
     const size_t at = (tile->first_row + row) * layer->out_ld + column;
@@ -116,7 +102,7 @@ finish_pair(const struct passes *a, const struct pass *pass, const struct tile *
  * complete behind. */
 template <int HEIGHT, int ACTIVATION, int NT>
 static __device__ __forceinline__ void
-run_layer(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
+run_layer(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile, unsigned l,
           const float *params, const uint32_t *x, uint32_t *y) {
     enum { AHEAD = (HEIGHT == 4 ? 8 : 16) / NT };
     const struct dqn_layer *layer = &a->net.layer[l];
@@ -135,7 +121,7 @@ run_layer(const struct passes *a, const struct pass *pass, const struct tile *ti
             add[j] = column < out_ld ? *(const float2 *)(bias + column) : make_float2(0.0f, 0.0f);
 #pragma unroll
             for (int p = 0; p < AHEAD; p++) {
-                b[p][j] = load_weights(w, in_ld, out_ld, n + 8 * j + g, p * DEPTH + 4 * t);
+                b[p][j] = dqn_tile_weights4(w, in_ld, out_ld, n + 8 * j + g, p * DEPTH + 4 * t);
             }
 #pragma unroll
             for (int m = 0; m < HEIGHT; m++) {
@@ -158,7 +144,7 @@ run_layer(const struct passes *a, const struct pass *pass, const struct tile *ti
                 for (int j = 0; j < NT; j++) {
                     bits[j] = make_uint4(dqn_tf32(b[p][j].x), dqn_tf32(b[p][j].y),
                                          dqn_tf32(b[p][j].z), dqn_tf32(b[p][j].w));
-                    b[p][j] = load_weights(w, in_ld, out_ld, n + 8 * j + g, k + AHEAD * DEPTH);
+                    b[p][j] = dqn_tile_weights4(w, in_ld, out_ld, n + 8 * j + g, k + AHEAD * DEPTH);
                 }
 #pragma unroll
                 for (int m = 0; m < HEIGHT; m++) {
@@ -197,8 +183,8 @@ run_layer(const struct passes *a, const struct pass *pass, const struct tile *ti
  * on the branch. */
 template <int HEIGHT, int ACTIVATION>
 static __device__ __forceinline__ void
-choose_width(const struct passes *a, const struct pass *pass, const struct tile *tile, unsigned l,
-             const float *params, const uint32_t *x, uint32_t *y) {
+choose_width(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile,
+             unsigned l, const float *params, const uint32_t *x, uint32_t *y) {
     const size_t out_ld = a->net.layer[l].out_ld;
     if (out_ld <= WARPS * 8) {
         run_layer<HEIGHT, ACTIVATION, 1>(a, pass, tile, l, params, x, y);
@@ -213,7 +199,7 @@ choose_width(const struct passes *a, const struct pass *pass, const struct tile 
 
 /* Q = V + A - mean(A) (Wang et al. 2016, equation 9), a warp a row; the sum as in k_head_to_q. */
 static __device__ void combine_head(const struct passes *a, const struct pass *pass,
-                                    const struct tile *tile, const uint32_t *head) {
+                                    const struct dqn_tile *tile, const uint32_t *head) {
     const unsigned lane = threadIdx.x % DQN_WARP, actions = (unsigned)a->net.actions;
     for (unsigned row = tile->warp; row < tile->n_rows; row += WARPS) {
         const uint32_t *h = head + row * tile->stride;
@@ -232,8 +218,8 @@ static __device__ void combine_head(const struct passes *a, const struct pass *p
 
 /* ---- the kernel ---- */
 
-static __device__ void load_rows(const struct tile *tile, const float *x, unsigned ld, int n_rows,
-                                 uint32_t *to) {
+static __device__ void load_rows(const struct dqn_tile *tile, const float *x, unsigned ld,
+                                 int n_rows, uint32_t *to) {
     const unsigned quarters = ld / 4;
     for (unsigned i = threadIdx.x; i < n_rows * quarters; i += THREADS) {
         const unsigned row = i / quarters, column = i % quarters * 4;
@@ -254,7 +240,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     const size_t agent = blockIdx.y, begin = (size_t)blockIdx.x * 16 * HEIGHT;
     const size_t left = a.batch - begin;
     uint32_t *x = (uint32_t *)memory, *y = x + 16 * HEIGHT * a.net.stride;
-    struct tile tile;
+    struct dqn_tile tile;
     tile.rows = a.n_agents * a.batch;
     tile.first_row = agent * a.batch + begin;
     tile.n_rows = left < 16 * HEIGHT ? (unsigned)left : 16 * HEIGHT;

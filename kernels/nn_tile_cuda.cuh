@@ -79,6 +79,24 @@ static __device__ __forceinline__ uint32_t dqn_tf32(float v) {
     return __float_as_uint(dqn_tile_nearest(v));
 }
 
+/* What the threads of a block know of their tile of 16 HEIGHT batch rows. */
+struct dqn_tile {
+    size_t rows, first_row; /* of all agents; this tile's first */
+    unsigned n_rows;        /* of the tile that exist */
+    unsigned stride;
+    unsigned warp, g, t; /* thread 4 g + t of the warp */
+};
+
+/* Four weights of W [out_ld, in_ld] from (row, column) on; zeros from row `end` and column in_ld
+ * on.
+ */
+static __device__ __forceinline__ float4 dqn_tile_weights4(const float *w, unsigned in_ld,
+                                                           unsigned end, unsigned row,
+                                                           unsigned column) {
+    return row < end && column < in_ld ? *(const float4 *)(w + (size_t)row * in_ld + column)
+                                       : dqn_zero4();
+}
+
 /* d += a b of one tile; all 32 threads of the warp. Before compute capability 8 there is no such
  * instruction, and dqn_tile_serves says no. */
 static __device__ __forceinline__ void dqn_tile_mma(float *d, uint32_t a0, uint32_t a1, uint32_t a2,

@@ -14,25 +14,11 @@ struct descent {
     float *dz[DQN_TILE_LAYERS]; /* the last one is read */
 };
 
-/* What the threads of a block know of their tile. */
-struct tile {
-    size_t rows, first_row; /* of all agents; this tile's first */
-    unsigned n_rows;        /* of the tile that exist */
-    unsigned stride;
-    unsigned warp, g, t; /* thread 4 g + t of the warp */
-};
-
-/* Row k of W at columns n + 4g ..; zero outside. */
-static __device__ __forceinline__ float4 load_weights(const float *w, unsigned in_ld,
-                                                      unsigned out_ld, unsigned k, unsigned n) {
-    return k < out_ld && n < in_ld ? *(const float4 *)(w + (size_t)k * in_ld + n) : dqn_zero4();
-}
-
 /* Four neighbours of dz of the layer below from the sums: times act', and where they go. */
 template <int ACTIVATION>
-static __device__ __forceinline__ void finish_four(const struct descent *a, const struct tile *tile,
-                                                   unsigned below, unsigned row, unsigned column,
-                                                   float4 d, uint32_t *to) {
+static __device__ __forceinline__ void
+finish_four(const struct descent *a, const struct dqn_tile *tile, unsigned below, unsigned row,
+            unsigned column, float4 d, uint32_t *to) {
     const struct dqn_layer *layer = &a->net.layer[below];
     const enum dqn_activation activation = (enum dqn_activation)ACTIVATION;
     const size_t at = (tile->first_row + row) * layer->out_ld + column;
@@ -53,7 +39,7 @@ static __device__ __forceinline__ void finish_four(const struct descent *a, cons
 /* dz of layer l - 1 from that of layer l. A warp takes 32 columns: product j of four has columns
  * n + 4g + j. Of 16 rows of W, step s of two has rows 4t + 2s and 4t + 2s + 1. */
 template <int HEIGHT, int ACTIVATION>
-static __device__ __forceinline__ void descend(const struct descent *a, const struct tile *tile,
+static __device__ __forceinline__ void descend(const struct descent *a, const struct dqn_tile *tile,
                                                unsigned l, const float *params, const uint32_t *x,
                                                uint32_t *y) {
     enum { AHEAD = HEIGHT == 1 ? 4 : 2 };
@@ -70,7 +56,7 @@ static __device__ __forceinline__ void descend(const struct descent *a, const st
         for (int i = 0; i < 4; i++) {
 #pragma unroll
             for (int p = 0; p < AHEAD; p++) {
-                b[p][i] = load_weights(w, in_ld, out_ld, p * DEPTH + 4 * t + i, n + 4 * g);
+                b[p][i] = dqn_tile_weights4(w, in_ld, out_ld, p * DEPTH + 4 * t + i, n + 4 * g);
             }
 #pragma unroll
             for (int m = 0; m < HEIGHT; m++) {
@@ -95,7 +81,7 @@ static __device__ __forceinline__ void descend(const struct descent *a, const st
                     bits[i][1] = dqn_tf32(b[p][i].y);
                     bits[i][2] = dqn_tf32(b[p][i].z);
                     bits[i][3] = dqn_tf32(b[p][i].w);
-                    b[p][i] = load_weights(w, in_ld, out_ld, k + AHEAD * DEPTH + i, n + 4 * g);
+                    b[p][i] = dqn_tile_weights4(w, in_ld, out_ld, k + AHEAD * DEPTH + i, n + 4 * g);
                 }
 #pragma unroll
                 for (int m = 0; m < HEIGHT; m++) {
@@ -137,7 +123,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_descend_tile(const struct
     const size_t agent = blockIdx.y, begin = (size_t)blockIdx.x * 16 * HEIGHT;
     const size_t left = a.batch - begin;
     uint32_t *x = (uint32_t *)memory, *y = x + 16 * HEIGHT * a.net.stride;
-    struct tile tile;
+    struct dqn_tile tile;
     tile.rows = a.n_agents * a.batch;
     tile.first_row = agent * a.batch + begin;
     tile.n_rows = left < 16 * HEIGHT ? (unsigned)left : 16 * HEIGHT;

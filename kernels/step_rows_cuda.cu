@@ -304,12 +304,6 @@ static __device__ __forceinline__ void warm_weights(const struct cluster<CLUSTER
 
 /* ---- up ---- */
 
-/* W[n .. n + 7][k .. k + 15]: row n + g, columns k + 4t ..; zero outside. */
-static __device__ __forceinline__ float4 load_row(const float *w, unsigned in_ld, unsigned end,
-                                                  unsigned n, unsigned k) {
-    return n < end && k < in_ld ? *(const float4 *)(w + (size_t)n * in_ld + k) : dqn_zero4();
-}
-
 /* Out of line: the code of a kernel comes from memory as well. */
 static __device__ __noinline__ float2 activate_pair(enum dqn_activation activation, float2 z) {
     return make_float2(dqn_activate(activation, z.x), dqn_activate(activation, z.y));
@@ -618,7 +612,7 @@ static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_la
     for (int i = 0; i < 4; i++) {
 #pragma unroll
         for (int p = 0; p < AHEAD; p++) {
-            b[p][i] = load_row(w, in_ld, end, begin + p * DEPTH + 4 * t + i, n + 4 * g);
+            b[p][i] = dqn_tile_weights4(w, in_ld, end, begin + p * DEPTH + 4 * t + i, n + 4 * g);
         }
 #pragma unroll
         for (int m = 0; m < HEIGHT; m++) {
@@ -637,7 +631,7 @@ static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_la
                 rows[i][1] = b[p][i].y;
                 rows[i][2] = b[p][i].z;
                 rows[i][3] = b[p][i].w;
-                b[p][i] = load_row(w, in_ld, end, k + AHEAD * DEPTH + i, n + 4 * g);
+                b[p][i] = dqn_tile_weights4(w, in_ld, end, k + AHEAD * DEPTH + i, n + 4 * g);
             }
 #pragma unroll
             for (int m = 0; m < HEIGHT; m++) {
