@@ -1,5 +1,5 @@
 /* Forward passes of small networks in TF32, all layers in one kernel; see nn_tile_cuda.cuh. */
-#include "nn_tile_cuda.cuh"
+#include "nn_tile_columns_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, DEPTH = DQN_TILE_DEPTH };
 enum { TALLEST = 4 /* 64 rows */, MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
@@ -66,132 +66,104 @@ struct passes {
 
 /* ---- a layer ---- */
 
-/* Two columns of y from the sums: bias, activation, and where they go. ACTIVATION is that of all
- * layers but the last: a kernel for each keeps the code short, which has to come from memory too.
- */
-template <int ACTIVATION>
+/* N neighbouring columns of y from the sums: activation, and where they go. ACTIVATION is that of
+ * all layers but the last: a kernel for each keeps the code short, which has to come from memory
+ * too. */
+template <int ACTIVATION, int N>
 static __device__ __forceinline__ void
-finish_pair(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile,
-            unsigned l, unsigned row, unsigned column, float2 z, uint32_t *y) {
+finish_columns(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile,
+               unsigned l, unsigned row, unsigned column, float *z, float *y) {
+    using group = dqn_tile_group<N>;
+    using wide = typename group::type;
     const struct dqn_layer *layer = &a->net.layer[l];
     const bool last = l + 1 == a->net.n_layers, exists = row < tile->n_rows;
     const size_t at = (tile->first_row + row) * layer->out_ld + column;
     if (ACTIVATION == DQN_SILU && !last && pass->keep && exists) {
-        *(float2 *)(pass->acts + tile->rows * layer->preact + at) = z;
+        *(wide *)(pass->acts + tile->rows * layer->preact + at) = group::of(z);
     }
-    if (!last) {
-        z.x = dqn_activate((enum dqn_activation)ACTIVATION, z.x);
-        z.y = dqn_activate((enum dqn_activation)ACTIVATION, z.y);
+#pragma unroll
+    for (int j = 0; j < N && !last; j++) {
+        z[j] = dqn_activate((enum dqn_activation)ACTIVATION, z[j]);
     }
     if (last && !a->net.dueling) {
         if (exists) {
-            *(float2 *)(pass->q + at) = z;
+            *(wide *)(pass->q + at) = group::of(z);
         }
         return;
     }
     if (pass->keep && exists) {
-        *(float2 *)(pass->acts + tile->rows * layer->output + at) = z;
+        *(wide *)(pass->acts + tile->rows * layer->output + at) = group::of(z);
     }
-    uint32_t *to = y + row * tile->stride + column;
-    to[0] = last ? __float_as_uint(z.x) : dqn_tf32(z.x);
-    to[1] = last ? __float_as_uint(z.y) : dqn_tf32(z.y);
+#pragma unroll
+    for (int j = 0; j < N && !last; j++) {
+        z[j] = dqn_tile_nearest(z[j]);
+    }
+    *(wide *)(y + row * tile->stride + column) = group::of(z);
 }
 
-/* y = act(x W^T + b) for the tile; a warp takes NT times 8 columns at a time and HEIGHT times 16
- * rows. Weights are asked for several steps ahead, the first ones before the barrier that x is
- * complete behind. */
-template <int HEIGHT, int ACTIVATION, int NT>
-static __device__ __forceinline__ void
-run_layer(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile, unsigned l,
-          const float *params, const uint32_t *x, uint32_t *y) {
-    enum { AHEAD = (HEIGHT == 4 ? 8 : 16) / NT };
+/* y = act(x W^T + b) for the tile; a warp takes 16 MT columns at a time and a SPLITS-th of the
+ * rows. The first weights are asked for before the barrier that x is complete behind. */
+template <int HEIGHT, int ACTIVATION, int MT, int SPLITS>
+static __device__ __forceinline__ void run_layer(const struct passes *a, const struct pass *pass,
+                                                 const struct dqn_tile *tile, unsigned l,
+                                                 const float *params, const float *x, float *y) {
+    enum { COLUMNS = 2 * MT, NN = 2 * HEIGHT / SPLITS, AHEAD = (HEIGHT == 4 ? 4 : 8) / MT };
+    enum { CHAINS = MT == 1 ? 2 : 1 /* the same for all heights: results do not depend on it */ };
     const struct dqn_layer *layer = &a->net.layer[l];
     const unsigned in_ld = (unsigned)layer->in_ld, out_ld = (unsigned)layer->out_ld;
-    const unsigned steps = (in_ld + DEPTH - 1) / DEPTH, g = tile->g, t = tile->t;
-    const float *w = params + layer->weight, *bias = params + layer->bias;
-    unsigned n = tile->warp * 8 * NT;
-    float4 b[AHEAD][NT];
+    const unsigned n_items = (out_ld + 16 * MT - 1) / (16 * MT) * SPLITS;
+    unsigned item = tile->warp;
     bool first = true;
-    do {
-        float2 add[NT];
-        float acc[HEIGHT][NT][4];
+    do { /* warps without an item go along: they are behind the same barrier */
+        const bool any = item < n_items;
+        const unsigned split = item % SPLITS * 8 * NN, n = any ? item / SPLITS * 16 * MT : 0;
+        const unsigned column = n + COLUMNS * tile->g;
+        const bool exists = any && column < out_ld;
+        struct dqn_tile_up<false, MT, NN, CHAINS, AHEAD> sums;
+        sums.start(params + layer->weight, in_ld, out_ld, n);
+        float bias[COLUMNS];
 #pragma unroll
-        for (int j = 0; j < NT; j++) {
-            const unsigned column = n + 8 * j + 2 * t;
-            add[j] = column < out_ld ? *(const float2 *)(bias + column) : make_float2(0.0f, 0.0f);
-#pragma unroll
-            for (int p = 0; p < AHEAD; p++) {
-                b[p][j] = dqn_tile_weights4(w, in_ld, out_ld, n + 8 * j + g, p * DEPTH + 4 * t);
-            }
-#pragma unroll
-            for (int m = 0; m < HEIGHT; m++) {
-                acc[m][j][0] = acc[m][j][1] = acc[m][j][2] = acc[m][j][3] = 0.0f;
-            }
+        for (int j = 0; j < COLUMNS; j++) {
+            bias[j] = exists ? params[layer->bias + column + j] : 0.0f;
         }
         if (first) {
             __syncthreads();
             first = false;
         }
-        for (unsigned step = 0; step < steps; step += AHEAD) {
-#pragma unroll
-            for (int p = 0; p < AHEAD; p++) {
-                if (step + p >= steps) {
-                    break;
-                }
-                const unsigned k = (step + p) * DEPTH + 4 * t;
-                uint4 bits[NT];
-#pragma unroll
-                for (int j = 0; j < NT; j++) {
-                    bits[j] = make_uint4(dqn_tf32(b[p][j].x), dqn_tf32(b[p][j].y),
-                                         dqn_tf32(b[p][j].z), dqn_tf32(b[p][j].w));
-                    b[p][j] = dqn_tile_weights4(w, in_ld, out_ld, n + 8 * j + g, k + AHEAD * DEPTH);
-                }
-#pragma unroll
-                for (int m = 0; m < HEIGHT; m++) {
-                    const uint32_t *from = x + (16 * m + g) * tile->stride + k;
-                    const bool inside = k < in_ld;
-                    const uint4 low = inside ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
-                    const uint4 high =
-                        inside ? *(const uint4 *)(from + 8 * tile->stride) : make_uint4(0, 0, 0, 0);
-#pragma unroll
-                    for (int j = 0; j < NT; j++) {
-                        dqn_tile_mma(acc[m][j], low.x, high.x, low.y, high.y, bits[j].x, bits[j].y);
-                        dqn_tile_mma(acc[m][j], low.z, high.z, low.w, high.w, bits[j].z, bits[j].w);
-                    }
-                }
-            }
+        if (any) {
+            sums.place(x + split * tile->stride, tile->stride);
+            sums.run(in_ld);
         }
 #pragma unroll
-        for (int m = 0; m < HEIGHT; m++) {
+        for (int half = 0; half < 2 * NN; half++) {
+            const unsigned row = split + half / 2 * 8 + dqn_tile_row(2 * tile->t + half % 2);
+            float z[COLUMNS];
+            sums.take(half / 2, half % 2, z);
 #pragma unroll
-            for (int j = 0; j < NT; j++) {
-                const unsigned column = n + 8 * j + 2 * t, row = 16 * m + g;
-                if (column < out_ld) {
-                    const float *s = acc[m][j];
-                    finish_pair<ACTIVATION>(a, pass, tile, l, row, column,
-                                            make_float2(s[0] + add[j].x, s[1] + add[j].y), y);
-                    finish_pair<ACTIVATION>(a, pass, tile, l, row + 8, column,
-                                            make_float2(s[2] + add[j].x, s[3] + add[j].y), y);
-                }
+            for (int j = 0; j < COLUMNS; j++) {
+                z[j] += bias[j];
+            }
+            if (exists) {
+                finish_columns<ACTIVATION, COLUMNS>(a, pass, tile, l, row, column, z, y);
             }
         }
-        n += WARPS * 8 * NT;
-    } while (n < out_ld);
+        item += WARPS;
+    } while (item < n_items);
 }
 
 /* Narrow layers spread over all warps, wide ones reuse x. The barrier is inside, so all warps agree
  * on the branch. */
 template <int HEIGHT, int ACTIVATION>
-static __device__ __forceinline__ void
-choose_width(const struct passes *a, const struct pass *pass, const struct dqn_tile *tile,
-             unsigned l, const float *params, const uint32_t *x, uint32_t *y) {
+static __device__ __forceinline__ void choose_width(const struct passes *a, const struct pass *pass,
+                                                    const struct dqn_tile *tile, unsigned l,
+                                                    const float *params, const float *x, float *y) {
     const size_t out_ld = a->net.layer[l].out_ld;
     if (out_ld <= WARPS * 8) {
-        run_layer<HEIGHT, ACTIVATION, 1>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 1, 2>(a, pass, tile, l, params, x, y);
     } else if (out_ld <= WARPS * 16) {
-        run_layer<HEIGHT, ACTIVATION, 2>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 1, 1>(a, pass, tile, l, params, x, y);
     } else {
-        run_layer<HEIGHT, ACTIVATION, 4>(a, pass, tile, l, params, x, y);
+        run_layer<HEIGHT, ACTIVATION, 2, 1>(a, pass, tile, l, params, x, y);
     }
 }
 
@@ -199,19 +171,19 @@ choose_width(const struct passes *a, const struct pass *pass, const struct dqn_t
 
 /* Q = V + A - mean(A) (Wang et al. 2016, equation 9), a warp a row; the sum as in k_head_to_q. */
 static __device__ void combine_head(const struct passes *a, const struct pass *pass,
-                                    const struct dqn_tile *tile, const uint32_t *head) {
+                                    const struct dqn_tile *tile, const float *head) {
     const unsigned lane = threadIdx.x % DQN_WARP, actions = (unsigned)a->net.actions;
     for (unsigned row = tile->warp; row < tile->n_rows; row += WARPS) {
-        const uint32_t *h = head + row * tile->stride;
+        const float *h = head + row * tile->stride;
         float sum = 0.0f;
         for (unsigned i = lane; i < actions; i += DQN_WARP) {
-            sum += __uint_as_float(h[i]);
+            sum += h[i];
         }
         sum = dqn_warp_sum(sum);
-        const float shift = __uint_as_float(h[actions]) - sum / (float)actions;
+        const float shift = h[actions] - sum / (float)actions;
         float *q = pass->q + (tile->first_row + row) * a->net.actions_ld;
         for (unsigned i = lane; i < a->net.actions_ld; i += DQN_WARP) {
-            q[i] = i < actions ? __uint_as_float(h[i]) + shift : 0.0f;
+            q[i] = i < actions ? h[i] + shift : 0.0f;
         }
     }
 }
@@ -219,15 +191,14 @@ static __device__ void combine_head(const struct passes *a, const struct pass *p
 /* ---- the kernel ---- */
 
 static __device__ void load_rows(const struct dqn_tile *tile, const float *x, unsigned ld,
-                                 int n_rows, uint32_t *to) {
+                                 int n_rows, float *to) {
     const unsigned quarters = ld / 4;
     for (unsigned i = threadIdx.x; i < n_rows * quarters; i += THREADS) {
         const unsigned row = i / quarters, column = i % quarters * 4;
         const float4 v = row < tile->n_rows
                              ? *(const float4 *)(x + (tile->first_row + row) * ld + column)
                              : dqn_zero4();
-        *(uint4 *)(to + row * tile->stride + column) =
-            make_uint4(dqn_tf32(v.x), dqn_tf32(v.y), dqn_tf32(v.z), dqn_tf32(v.w));
+        *(float4 *)(to + row * tile->stride + column) = dqn_tile_nearest4(v);
     }
 }
 
@@ -235,11 +206,11 @@ static __device__ void load_rows(const struct dqn_tile *tile, const float *x, un
  * by the weights' way from the L2 cache: each block reads all of them. */
 template <int HEIGHT, int ACTIVATION>
 static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct passes a) {
-    extern __shared__ uint4 memory[];
+    extern __shared__ float4 memory[];
     const struct pass *pass = &a.pass[blockIdx.z];
     const size_t agent = blockIdx.y, begin = (size_t)blockIdx.x * 16 * HEIGHT;
     const size_t left = a.batch - begin;
-    uint32_t *x = (uint32_t *)memory, *y = x + 16 * HEIGHT * a.net.stride;
+    float *x = (float *)memory, *y = x + 16 * HEIGHT * a.net.stride;
     struct dqn_tile tile;
     tile.rows = a.n_agents * a.batch;
     tile.first_row = agent * a.batch + begin;
@@ -252,7 +223,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     for (unsigned l = 0; l < a.net.n_layers; l++) {
         choose_width<HEIGHT, ACTIVATION>(&a, pass, &tile, l, pass->params + agent * a.net.n_params,
                                          x, y);
-        uint32_t *swap = x;
+        float *swap = x;
         x = y;
         y = swap;
     }

@@ -34,19 +34,18 @@ enum dqn_status dqn_tile_weight_gradients(struct dqn_cuda_queue *q,
 
 /* ---- device parts ---- */
 
-/* Floats between rows of a tile in shared memory: 16 modulo 32, so that the 16-byte reads of eight
- * threads, four of one row and four of the next, fall into different banks. */
+/* Floats between rows of a tile in shared memory: rows begin 8 banks apart, see dqn_tile_row. */
 static inline unsigned dqn_tile_stride(const struct dqn_net *net) {
     size_t widest = net->obs_ld;
     for (size_t l = 0; l < net->n_layers; l++) {
         widest = net->layer[l].out_ld > widest ? net->layer[l].out_ld : widest;
     }
-    return (unsigned)((widest + 31) / 32 * 32 + 16);
+    return (unsigned)((widest + 31) / 32 * 32 + 8);
 }
 
 /* Bytes of two tiles of 16 * height rows. */
 static inline size_t dqn_tile_bytes(int height, unsigned stride) {
-    return 2 * 16 * (size_t)height * stride * sizeof(uint32_t);
+    return 2 * 16 * (size_t)height * stride * sizeof(float);
 }
 
 /* Rows a tile in units of 16, up to `most`: small tiles while they leave multiprocessors idle, else
@@ -75,8 +74,9 @@ static __device__ __forceinline__ float dqn_tile_nearest(float v) {
     return c - (c - v);
 }
 
-static __device__ __forceinline__ uint32_t dqn_tf32(float v) {
-    return __float_as_uint(dqn_tile_nearest(v));
+static __device__ __forceinline__ float4 dqn_tile_nearest4(float4 v) {
+    return make_float4(dqn_tile_nearest(v.x), dqn_tile_nearest(v.y), dqn_tile_nearest(v.z),
+                       dqn_tile_nearest(v.w));
 }
 
 /* What the threads of a block know of their tile of 16 HEIGHT batch rows. */
@@ -86,16 +86,6 @@ struct dqn_tile {
     unsigned stride;
     unsigned warp, g, t; /* thread 4 g + t of the warp */
 };
-
-/* Four weights of W [out_ld, in_ld] from (row, column) on; zeros from row `end` and column in_ld
- * on.
- */
-static __device__ __forceinline__ float4 dqn_tile_weights4(const float *w, unsigned in_ld,
-                                                           unsigned end, unsigned row,
-                                                           unsigned column) {
-    return row < end && column < in_ld ? *(const float4 *)(w + (size_t)row * in_ld + column)
-                                       : dqn_zero4();
-}
 
 /* d += a b of one tile; all 32 threads of the warp. Before compute capability 8 there is no such
  * instruction, and dqn_tile_serves says no. */

@@ -12,12 +12,14 @@
 #include "../src/shared/td.h"
 #include "argmax_cuda.cuh"
 #include "cluster_cuda.cuh"
+#include "nn_tile_columns_cuda.cuh"
 #include "sampler_tree_cuda.cuh"
 #include "step_cuda.cuh"
 
 enum { WARPS = 12 /* three sections of four groups of columns */, THREADS = WARPS * DQN_WARP };
-enum { DEPTH = DQN_TILE_DEPTH, SECTIONS = 3, LANES = 16 /* that form a row's TD error */ };
-enum { GROUP = 32 /* columns of a warp on the way down */, GROUP_STRIDE = GROUP + 4 };
+enum { DEPTH = DQN_TILE_DEPTH /* of W at once */, SECTIONS = 3 };
+enum { LEAST_LANES = 8 };
+enum { GROUP = 32 /* columns of a warp on the way down */, GROUP_STRIDE = GROUP + 8 };
 
 /* ---- shared memory ---- */
 
@@ -38,7 +40,7 @@ static __host__ __device__ unsigned buffer_floats(unsigned rows, unsigned stride
 
 static size_t shared_bytes(unsigned rows, unsigned stride) {
     return 2 * sizeof(float) * buffer_floats(rows, stride) + rows * sizeof(struct row_facts) +
-           THREADS / LANES * sizeof(struct dqn_step_part);
+           THREADS / LEAST_LANES * sizeof(struct dqn_step_part);
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -46,6 +48,7 @@ static size_t shared_bytes(unsigned rows, unsigned stride) {
 /* One block's view. CLUSTER blocks a cluster, HEIGHT times 16 batch rows. */
 template <int CLUSTER, int HEIGHT> struct cluster {
     enum { ROWS = DQN_STEP_ROWS * HEIGHT };
+    enum { LANES = HEIGHT == 1 ? 16 : LEAST_LANES /* that form a row's TD error */ };
     const struct dqn_step *a;
     size_t agent, first_row; /* first_row: of the agent's batch */
     unsigned n_rows;         /* that exist */
@@ -215,15 +218,12 @@ static __device__ __forceinline__ void give_facts(const C &c, unsigned row, uint
 template <bool EXACT, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void draw_rows(const struct cluster<CLUSTER, HEIGHT> &c) {
     enum { ROWS = DQN_STEP_ROWS * HEIGHT, TURN = CLUSTER * WARPS };
-    enum { EACH = (ROWS + TURN - 1) / TURN, DRAWING = ROWS / CLUSTER /* warps */ };
+    enum { EACH = (ROWS + TURN - 1) / TURN };
     const struct dqn_step *a = c.a;
     const struct dqn_agent *agent = &a->agents[c.agent];
     const unsigned first = c.warp * CLUSTER + c.rank;
     uint64_t place[EACH], mass[EACH], top = 0;
     size_t from[EACH];
-    if (c.warp >= DRAWING && DRAWING < WARPS) {
-        warm_weights(c, DRAWING);
-    }
     if (first < ROWS) {
         const uint64_t total = total_mass(a, c.agent, &top), draws = a->counters[c.agent].draws;
 #pragma unroll
@@ -280,28 +280,6 @@ static __device__ __forceinline__ void weigh_rows(const struct cluster<CLUSTER, 
     }
 }
 
-/* Reads this block's weights of the hidden layers into the first-level cache, by the warps that
- * have no row to draw: later reads find them there. */
-template <int CLUSTER, int HEIGHT>
-static __device__ __forceinline__ void warm_weights(const struct cluster<CLUSTER, HEIGHT> &c,
-                                                    unsigned first_warp) {
-    const struct dqn_step *a = c.a;
-    const unsigned first = (c.warp - first_warp) * DQN_WARP + c.lane;
-    const unsigned stride = (WARPS - first_warp) * DQN_WARP;
-    float sum = 0.0f;
-    for (unsigned l = 0; l + 1 < a->net.n_layers; l++) {
-        const struct dqn_layer *layer = &a->net.layer[l];
-        const unsigned begin = c.first_column((unsigned)layer->out_ld) * (unsigned)layer->in_ld;
-        const unsigned end = c.end_column((unsigned)layer->out_ld) * (unsigned)layer->in_ld;
-        const size_t at = c.agent * a->net.n_params + layer->weight;
-#pragma unroll 4
-        for (unsigned i = begin + 32 * first; i < end; i += 32 * stride) {
-            sum += a->params[at + i] + a->target[at + i]; /* a line of 128 bytes each */
-        }
-    }
-    asm volatile("" ::"f"(sum)); /* the reads stay */
-}
-
 /* ---- up ---- */
 
 /* Out of line: the code of a kernel comes from memory as well. */
@@ -309,8 +287,7 @@ static __device__ __noinline__ float2 activate_pair(enum dqn_activation activati
     return make_float2(dqn_activate(activation, z.x), dqn_activate(activation, z.y));
 }
 
-/* Where a thread's part of one row of a layer's output goes: columns of all of its pairs lie at
- * fixed distances. */
+/* Where a thread's columns of one row of a layer's output go. */
 template <int CLUSTER> struct row_end {
     float *y;                 /* here */
     unsigned remote[CLUSTER]; /* in the blocks of the cluster */
@@ -337,125 +314,102 @@ find_row_end(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, unsigned row,
     return end;
 }
 
-/* Two columns, `distance` floats on: activation, unless the layer is the last one, and out. */
-template <bool EXACT, bool RELU, int CLUSTER>
-static __device__ __forceinline__ void give_pair(const struct row_end<CLUSTER> &end, int distance,
-                                                 enum dqn_activation activation, float2 z) {
+/* N neighbouring columns, 4 or 2: activation, unless the layer is the last one, and out. */
+template <bool EXACT, bool RELU, int N, int CLUSTER>
+static __device__ __forceinline__ void give_columns(const struct row_end<CLUSTER> &end,
+                                                    enum dqn_activation activation, float *z) {
+    using group = dqn_tile_group<N>;
+    using wide = typename group::type;
     const bool last = activation == DQN_LINEAR;
     if (!RELU && end.preact != NULL) {
-        *(float2 *)(end.preact + distance) = z;
+        *(wide *)end.preact = group::of(z);
     }
-    if (RELU) { /* NaN stays */
-        z.x = z.x < 0.0f && !last ? 0.0f : z.x;
-        z.y = z.y < 0.0f && !last ? 0.0f : z.y;
-    } else if (!last) {
-        z = activate_pair(activation, z);
+#pragma unroll
+    for (int j = 0; j < N; j += 2) {
+        if (RELU) { /* NaN stays */
+            z[j] = z[j] < 0.0f && !last ? 0.0f : z[j];
+            z[j + 1] = z[j + 1] < 0.0f && !last ? 0.0f : z[j + 1];
+        } else if (!last) {
+            const float2 y = activate_pair(activation, make_float2(z[j], z[j + 1]));
+            z[j] = y.x;
+            z[j + 1] = y.y;
+        }
+        z[j] = last ? z[j] : dqn_tile_round<EXACT>(z[j]);
+        z[j + 1] = last ? z[j + 1] : dqn_tile_round<EXACT>(z[j + 1]);
     }
-    z.x = last ? z.x : dqn_tile_round<EXACT>(z.x);
-    z.y = last ? z.y : dqn_tile_round<EXACT>(z.y);
     if (end.acts != NULL) {
-        *(float2 *)(end.acts + distance) = z;
+        *(wide *)end.acts = group::of(z);
     }
     if constexpr (CLUSTER == 1) {
-        *(float2 *)(end.y + distance) = z;
+        *(wide *)end.y = group::of(z);
     } else {
 #pragma unroll
         for (unsigned i = 0; i < CLUSTER; i++) {
-            dqn_store_remote(end.remote[i] + 4 * distance, z);
+            dqn_store_remote(end.remote[i], group::of(z));
         }
     }
 }
 
-/* Columns n .. of a layer for one section's rows by one warp, 8 NT columns. `ready` waits, once,
- * until the input is there; the first weights are asked for before. */
-template <bool EXACT, bool RELU, int NT, int CLUSTER, int HEIGHT, typename Ready>
+/* 16 MT columns of a layer from n on, for 8 NN rows, by one warp. `ready` waits, once, until the
+ * input is there. */
+template <bool EXACT, bool RELU, int MT, int NN, int CLUSTER, int HEIGHT, typename Ready>
 static __device__ __forceinline__ void
 run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *params,
             unsigned from_row, unsigned to_row, unsigned n, Ready ready) {
-    enum { AHEAD = NT == 4 ? 2 : 4, CHAINS = HEIGHT * NT < 4 ? 2 : 1 };
+    enum { COLUMNS = 2 * MT, CHAINS = MT * NN < 4 ? 2 : 1, AHEAD = MT == 1 ? 4 : 2 };
     const struct dqn_layer *layer = &c.a->net.layer[l];
-    const unsigned in_ld = (unsigned)layer->in_ld, stride = c.a->net.stride;
-    const unsigned end = c.end_column((unsigned)layer->out_ld), g = c.g, t = c.t;
-    const float *w[NT];
-    float4 b[AHEAD][NT];
-    float2 add[NT];
-    float acc[CHAINS][HEIGHT][NT][4];
+    const unsigned in_ld = (unsigned)layer->in_ld, end = c.end_column((unsigned)layer->out_ld);
+    const unsigned column = n + COLUMNS * c.g;
+    const bool exists = column < end;
+    struct dqn_tile_up<EXACT, MT, NN, CHAINS, AHEAD> sums;
+    sums.start(params + layer->weight, in_ld, end, n);
+    float bias[COLUMNS];
 #pragma unroll
-    for (int j = 0; j < NT; j++) {
-        const unsigned row = n + 8 * j + g, column = n + 8 * j + 2 * t;
-        /* past the end, any row will do: its products are not used */
-        w[j] = params + layer->weight + (size_t)(row < end ? row : n) * in_ld + 4 * t;
-        add[j] = column < end ? *(const float2 *)(params + layer->bias + column)
-                              : make_float2(0.0f, 0.0f);
-#pragma unroll
-        for (int p = 0; p < AHEAD; p++) {
-            b[p][j] = p * DEPTH + 4 * t < in_ld ? *(const float4 *)(w[j] + p * DEPTH) : dqn_zero4();
-        }
-#pragma unroll
-        for (int i = 0; i < CHAINS * HEIGHT; i++) {
-            float *zero = acc[i / HEIGHT][i % HEIGHT][j];
-            zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
-        }
+    for (int j = 0; j < COLUMNS; j++) {
+        bias[j] = exists ? params[layer->bias + column + j] : 0.0f;
     }
     ready();
-    const float *x = c.x + (from_row + g) * stride + 4 * t;
-#pragma unroll 1
-    for (unsigned base = 0; base < in_ld; base += AHEAD * DEPTH) {
-#pragma unroll
-        for (int p = 0; p < AHEAD; p++) {
-            const unsigned k = base + p * DEPTH;
-            const bool inside = k + 4 * t < in_ld, goes_on = k + AHEAD * DEPTH + 4 * t < in_ld;
-            struct dqn_tile_b<EXACT> w0[NT], w1[NT];
-#pragma unroll
-            for (int j = 0; j < NT; j++) {
-                w0[j].set(b[p][j].x, b[p][j].y);
-                w1[j].set(b[p][j].z, b[p][j].w);
-                b[p][j] = goes_on ? *(const float4 *)(w[j] + k + AHEAD * DEPTH) : dqn_zero4();
-            }
-#pragma unroll
-            for (int m = 0; m < HEIGHT; m++) {
-                const float *from = x + 16 * m * stride + k;
-                const float4 low = inside ? *(const float4 *)from : dqn_zero4();
-                const float4 high = inside ? *(const float4 *)(from + 8 * stride) : dqn_zero4();
-                struct dqn_tile_a<EXACT> x0, x1;
-                x0.take(low.x, high.x, low.y, high.y);
-                x1.take(low.z, high.z, low.w, high.w);
-#pragma unroll
-                for (int j = 0; j < NT; j++) {
-                    dqn_tile_product(acc[0][m][j], x0, w0[j]);
-                    dqn_tile_product(acc[CHAINS - 1][m][j], x1, w1[j]);
-                }
-            }
-        }
-    }
+    sums.place(c.x + from_row * c.a->net.stride, c.a->net.stride);
+    sums.run(in_ld);
     const enum dqn_activation activation = layer->activation;
 #pragma unroll
-    for (int half = 0; half < 2 * HEIGHT; half++) {
-        const int m = half / 2, i = half % 2 * 2;
-        const struct row_end<CLUSTER> to = find_row_end(c, l, to_row + 8 * half + g, n + 2 * t);
+    for (int half = 0; half < 2 * NN; half++) {
+        const unsigned row = to_row + half / 2 * 8 + dqn_tile_row(2 * c.t + half % 2);
+        const struct row_end<CLUSTER> to = find_row_end(c, l, row, column);
+        float z[COLUMNS];
+        sums.take(half / 2, half % 2, z);
 #pragma unroll
-        for (int j = 0; j < NT; j++) {
-            float2 z = make_float2(acc[0][m][j][i] + add[j].x, acc[0][m][j][i + 1] + add[j].y);
-            if (CHAINS == 2) {
-                z.x += acc[1][m][j][i];
-                z.y += acc[1][m][j][i + 1];
-            }
-            if (n + 8 * j + 2 * t < end) {
-                give_pair<EXACT, RELU>(to, 8 * j, activation, z);
-            }
+        for (int j = 0; j < COLUMNS; j++) {
+            z[j] += bias[j];
+        }
+        if (exists) {
+            give_columns<EXACT, RELU, COLUMNS>(to, activation, z);
         }
     }
 }
 
-/* This block's columns of layer l of all sections, by all warps. */
+/* This block's columns of layer l of all sections, by all warps. A single block with enough columns
+ * takes the online network's two sections together, which halves the reads of its weights; then the
+ * target network's come in pairs, so that all warps have as much to do. The smallest shares are two
+ * groups of columns, so the warps split the rows as well. */
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, HEIGHT> &c,
                                                  unsigned l) {
-    enum { NT = CLUSTER == 8 ? 1 : CLUSTER == 4 ? 2 : 4, ROWS = DQN_STEP_ROWS * HEIGHT };
+    enum {
+        ROWS = DQN_STEP_ROWS * HEIGHT,
+        MT = CLUSTER >= 4 ? 1 : 2,
+        SPLITS = CLUSTER == 8 ? 2 : 1
+    };
+    enum { WIDTH = 16 * MT, NN = ROWS / 8 / SPLITS, ENOUGH = 4 /* groups */ };
     const struct dqn_step *a = c.a;
     const unsigned ld = (unsigned)a->net.layer[l].out_ld;
     const unsigned first = c.first_column(ld), end = c.end_column(ld);
-    const unsigned n_groups = first < end ? (end - first + 8 * NT - 1) / (8 * NT) : 0;
+    const unsigned n_groups = first < end ? (end - first + WIDTH - 1) / WIDTH : 0;
+    const float *online = a->params + c.agent * a->net.n_params;
+    const float *target = a->target + c.agent * a->net.n_params;
+    const bool together = CLUSTER == 1 && n_groups >= ENOUGH;
+    const unsigned n_items =
+        together ? n_groups + (n_groups + 1) / 2 : SECTIONS * SPLITS * n_groups;
     bool waits = true;
     const auto ready = [&]() {
         if (waits) {
@@ -468,11 +422,28 @@ static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, H
         weigh_rows(c);
     }
 #pragma unroll 1
-    for (unsigned item = c.warp; item < SECTIONS * n_groups; item += WARPS) {
-        const unsigned section = item % SECTIONS, n = first + item / SECTIONS * 8 * NT;
-        const float *params = (section == 2 ? a->target : a->params) + c.agent * a->net.n_params;
+    for (unsigned item = c.warp; item < n_items; item += WARPS) {
+        if constexpr (CLUSTER == 1) {
+            if (together && item < n_groups) {
+                run_columns<EXACT, RELU, MT, 2 * NN>(c, l, online, 0, 0, first + item * WIDTH,
+                                                     ready);
+                continue;
+            }
+        }
+        unsigned section = item % SECTIONS, split = item / SECTIONS % SPLITS * 8 * NN;
+        unsigned group = item / (SECTIONS * SPLITS), stop = group + 1;
+        if (together) {
+            section = 2;
+            group = 2 * (item - n_groups);
+            stop = group + 2 < n_groups ? group + 2 : n_groups;
+        }
         const unsigned from = l == 0 && section == 2 ? 1 : section; /* s' was gathered once */
-        run_columns<EXACT, RELU, NT>(c, l, params, from * ROWS, section * ROWS, n, ready);
+#pragma unroll 1
+        for (; group < stop; group++) {
+            run_columns<EXACT, RELU, MT, NN>(c, l, section == 2 ? target : online,
+                                             from * ROWS + split, section * ROWS + split,
+                                             first + group * WIDTH, ready);
+        }
     }
     ready();
     c.arrive();
@@ -481,6 +452,7 @@ static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, H
 /* ---- TD errors ---- */
 
 /* Q = V + A - mean(A) of one row in place (Wang et al. 2016, equation 9), by LANES lanes. */
+template <int LANES>
 static __device__ __forceinline__ void combine_head(float *head, unsigned actions) {
     const unsigned lane = threadIdx.x % LANES;
     float sum = 0.0f;
@@ -522,7 +494,7 @@ static __device__ __forceinline__ float top_gradient(const struct dqn_tile_net *
  * layer's output go to c.y. What leaves the cluster is written by its first block. */
 template <bool EXACT, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER, HEIGHT> &c) {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT, TURN = THREADS / LANES };
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, LANES = c.LANES, TURN = THREADS / LANES };
     const struct dqn_step *a = c.a;
     const unsigned stride = a->net.stride, actions = (unsigned)a->net.actions;
     const unsigned top = a->net.n_layers - 1, ld = (unsigned)a->net.layer[top].out_ld;
@@ -535,10 +507,10 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
         float *q = c.x + row * stride, *target = q + 2 * ROWS * stride;
         float *chooser = a->double_q ? q + ROWS * stride : target;
         if (a->net.dueling && base + c.warp * (DQN_WARP / LANES) < ROWS) {
-            combine_head(q, actions);
-            combine_head(target, actions);
+            combine_head<LANES>(q, actions);
+            combine_head<LANES>(target, actions);
             if (a->double_q) {
-                combine_head(chooser, actions);
+                combine_head<LANES>(chooser, actions);
             }
         }
         const struct dqn_best next = dqn_group_argmax<LANES>(chooser, actions);
@@ -580,7 +552,7 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
 /* The cluster's sums, in order, by one thread after the block's barrier. */
 template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
     struct dqn_step_part all = c.sums[0];
-    const unsigned turn = THREADS / LANES, n = C::ROWS < turn ? C::ROWS : turn;
+    const unsigned turn = THREADS / C::LANES, n = C::ROWS < turn ? C::ROWS : turn;
 #pragma unroll 1
     for (unsigned i = 1; i < n; i++) {
         const struct dqn_step_part *one = &c.sums[i];
@@ -598,69 +570,23 @@ template <typename C> static __device__ __forceinline__ void report_rows(const C
 /* ---- down ---- */
 
 /* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`,
- * [rows, 32]. Product j of four has columns n + 4g + j; of 16 rows of W, step s of two has rows 4t
- * + 2s and 4t + 2s + 1. */
+ * [rows, 32]. */
 template <bool EXACT, int HEIGHT, typename C>
 static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
                                                  const float *w, const float *dz, unsigned begin,
                                                  unsigned end, unsigned n, float *to) {
-    enum { AHEAD = 2 };
-    const unsigned in_ld = (unsigned)layer->in_ld, stride = c.a->net.stride, g = c.g, t = c.t;
-    float4 b[AHEAD][4];
-    float acc[HEIGHT][4][4];
+    enum { NN = 2 * HEIGHT, AHEAD = 2 };
+    const unsigned in_ld = (unsigned)layer->in_ld;
+    struct dqn_tile_down<EXACT, NN, AHEAD> sums;
+    sums.start(w, in_ld, begin, end, n);
+    sums.place(dz, c.a->net.stride);
+    sums.run(begin);
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-#pragma unroll
-        for (int p = 0; p < AHEAD; p++) {
-            b[p][i] = dqn_tile_weights4(w, in_ld, end, begin + p * DEPTH + 4 * t + i, n + 4 * g);
-        }
-#pragma unroll
-        for (int m = 0; m < HEIGHT; m++) {
-            acc[m][i][0] = acc[m][i][1] = acc[m][i][2] = acc[m][i][3] = 0.0f;
-        }
-    }
-#pragma unroll 1
-    for (unsigned base = begin; base < end; base += AHEAD * DEPTH) {
-#pragma unroll
-        for (int p = 0; p < AHEAD; p++) {
-            const unsigned k = base + p * DEPTH + 4 * t;
-            float rows[4][4]; /* [row][column] */
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                rows[i][0] = b[p][i].x;
-                rows[i][1] = b[p][i].y;
-                rows[i][2] = b[p][i].z;
-                rows[i][3] = b[p][i].w;
-                b[p][i] = dqn_tile_weights4(w, in_ld, end, k + AHEAD * DEPTH + i, n + 4 * g);
-            }
-#pragma unroll
-            for (int m = 0; m < HEIGHT; m++) {
-                const float *from = dz + (16 * m + g) * stride + k;
-                const bool inside = k < end;
-                const float4 low = inside ? *(const float4 *)from : dqn_zero4();
-                const float4 high = inside ? *(const float4 *)(from + 8 * stride) : dqn_zero4();
-                struct dqn_tile_a<EXACT> x0, x1;
-                x0.take(low.x, high.x, low.y, high.y);
-                x1.take(low.z, high.z, low.w, high.w);
-#pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    struct dqn_tile_b<EXACT> w0, w1;
-                    w0.set(rows[0][j], rows[1][j]);
-                    w1.set(rows[2][j], rows[3][j]);
-                    dqn_tile_product(acc[m][j], x0, w0);
-                    dqn_tile_product(acc[m][j], x1, w1);
-                }
-            }
-        }
-    }
-#pragma unroll
-    for (int m = 0; m < HEIGHT; m++) {
-#pragma unroll
-        for (int part = 0; part < 4; part++) { /* columns 8t, 8t + 4 of rows g, g + 8 */
-            const unsigned row = 16 * m + g + part / 2 * 8, column = 8 * t + part % 2 * 4;
-            *(float4 *)(to + row * GROUP_STRIDE + column) =
-                make_float4(acc[m][0][part], acc[m][1][part], acc[m][2][part], acc[m][3][part]);
-        }
+    for (int half = 0; half < 2 * NN; half++) {
+        const unsigned row = half / 2 * 8 + dqn_tile_row(2 * c.t + half % 2);
+        float d[4];
+        sums.take(half / 2, half % 2, d);
+        *(float4 *)(to + row * GROUP_STRIDE + 4 * c.g) = make_float4(d[0], d[1], d[2], d[3]);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "step_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, SIDE = DQN_TILE_SIDE };
+enum { STAGES = 5, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
 enum { ROWS_A_BLOCK = 256 /* whose priorities a block writes, about */ };
 
 /* How much of the work a kernel does. */
@@ -31,11 +32,6 @@ struct weights_step {
 struct place {
     size_t weight, bias; /* in the block of parameters */
     bool has_weight, has_bias;
-};
-
-struct gradients {
-    float4 weight;
-    float bias;
 };
 
 static __device__ __forceinline__ const struct dqn_weight_layer *
@@ -58,52 +54,13 @@ static __device__ __forceinline__ struct place find_place(const struct dqn_weigh
     return place;
 }
 
-/* The block's 32 x 32 sums and the bias's, each in the thread whose place it is. The factors were
- * rounded by k_step_rows. */
-template <bool EXACT>
-static __device__ __forceinline__ struct gradients
-sum_block(const struct weights_step &a, const struct dqn_weight_layer *layer, size_t agent,
-          unsigned m, unsigned n, float *memory) {
-    float *shares = memory, *biases = memory + WARPS * SIDE * DQN_TILE_SIDE_STRIDE;
-    const unsigned warp = threadIdx.x / DQN_WARP;
-    const size_t rows = agent * a.step.batch;
-    float acc[2][4][4];
-    float4 sums = dqn_zero4();
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.0f;
-        }
-    }
-    dqn_tile_sum_share<EXACT, true>(layer, layer->dz + rows * layer->out_ld,
-                                    layer->x + rows * layer->in_ld, (unsigned)a.step.batch, m, n,
-                                    warp, WARPS, acc, &sums);
-    dqn_tile_store_share(acc, shares + warp * SIDE * DQN_TILE_SIDE_STRIDE);
-    sums = dqn_tile_sum_four(sums);
-    if (threadIdx.x % 4 == 0) {
-        *(float4 *)(biases + warp * SIDE + threadIdx.x % DQN_WARP) = sums;
-    }
-    __syncthreads();
-    struct gradients g;
-    const float *from = shares + threadIdx.x / 8 * DQN_TILE_SIDE_STRIDE + threadIdx.x % 8 * 4;
-    g.weight = *(const float4 *)from;
-    g.bias = biases[threadIdx.x % SIDE];
-#pragma unroll
-    for (int w = 1; w < WARPS; w++) {
-        g.weight = dqn_add4(g.weight, *(const float4 *)(from + w * SIDE * DQN_TILE_SIDE_STRIDE));
-        g.bias += biases[w * SIDE + threadIdx.x % SIDE];
-    }
-    return g;
-}
-
 static __device__ __forceinline__ double square(float v) {
     return (double)v * v;
 }
 
 /* Sum of the block's squares, for the norm. */
-static __device__ __forceinline__ void report_squares(const struct place *place,
-                                                      const struct gradients *g, double *to) {
+static __device__ __forceinline__ void
+report_squares(const struct place *place, const struct dqn_tile_gradients *g, double *to) {
     __shared__ double shared[DQN_WARP];
     double sum = 0.0;
     if (place->has_weight) {
@@ -319,10 +276,9 @@ static __device__ __forceinline__ void move(const struct dqn_adam_step *step, fl
     *target = dqn_adam_target(step, *target, *param);
 }
 
-static __device__ __forceinline__ void move_all(const struct dqn_step *a,
-                                                const struct dqn_adam_step *step, size_t base,
-                                                const struct place *place,
-                                                const struct gradients *g, struct moved *v) {
+static __device__ __forceinline__ void
+move_all(const struct dqn_step *a, const struct dqn_adam_step *step, size_t base,
+         const struct place *place, const struct dqn_tile_gradients *g, struct moved *v) {
     if (!step->apply) {
         return;
     }
@@ -439,18 +395,19 @@ static __device__ __forceinline__ void settle_priorities(const struct dqn_step *
 
 /* Gradients of this block's place, or, in the third kernel of a population, those that it left. */
 template <bool EXACT, int PART>
-static __device__ __forceinline__ struct gradients
+static __device__ __forceinline__ struct dqn_tile_gradients
 take_gradients(const struct weights_step &a, size_t agent, size_t base,
                const struct dqn_weight_layer *layer, unsigned m, unsigned n,
                const struct place *place, float *memory) {
-    struct gradients g;
+    struct dqn_tile_gradients g;
     if (PART == MOVES) {
         g.weight = place->has_weight ? *(const float4 *)(a.step.grads + base + place->weight)
                                      : dqn_zero4();
         g.bias = place->has_bias ? a.step.grads[base + place->bias] : 0.0f;
         return g;
     }
-    g = sum_block<EXACT>(a, layer, agent, m, n, memory);
+    /* the factors were rounded by k_step_rows */
+    g = dqn_tile_sum_block<EXACT, true, STAGES>(layer, agent, (unsigned)a.step.batch, m, n, memory);
     report_squares(place, &g, a.step.squares + agent * a.n_blocks + blockIdx.x);
     if (PART == SUMS && place->has_weight) {
         *(float4 *)(a.step.grads + base + place->weight) = g.weight;
@@ -476,7 +433,7 @@ static __device__ __forceinline__ void decide_alone(const struct weights_step &a
     }
 }
 
-/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities; K; block 256; shared: 38
+/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities; K; block 256; shared: 100
  * KB, or 16 bytes a batch row. Bound by latency: reads over the batch, the meeting, the reads after
  * it. */
 template <bool EXACT, int PART>
@@ -489,7 +446,7 @@ static __global__ void __launch_bounds__(THREADS)
     const bool sums = blockIdx.x < a.n_blocks, is_clerk = blockIdx.x == a.n_blocks;
     const struct own_rows own = place_rows(memory, a.step.batch, &n_own);
     struct place place;
-    struct gradients g;
+    struct dqn_tile_gradients g;
     struct moved moved;
     struct dqn_seen seen = {0, 0, 0};
     if (sums) {
@@ -567,13 +524,9 @@ static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
     to->n_priority_blocks = step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
 }
 
-static size_t gradient_bytes(void) {
-    return (WARPS * SIDE * DQN_TILE_SIDE_STRIDE + WARPS * SIDE) * sizeof(float);
-}
-
 static size_t shared_bytes(const struct dqn_step *step) {
     const size_t rows = step->batch * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
-    return gradient_bytes() > rows ? gradient_bytes() : rows;
+    return SUM_BYTES > rows ? SUM_BYTES : rows;
 }
 
 /* One kernel where all blocks of the one agent are on the device together. */
@@ -598,7 +551,7 @@ static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_ste
         return DQN_OK;
     }
     k_step_weights<EXACT, SUMS>
-        <<<dim3(weights->n_blocks, agents), THREADS, gradient_bytes(), q->stream>>>(*weights);
+        <<<dim3(weights->n_blocks, agents), THREADS, SUM_BYTES, q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);
     k_step_weights<EXACT, MOVES><<<dim3(blocks, agents), THREADS, bytes, q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);
