@@ -1,5 +1,8 @@
 /* What the CUDA tests share: both backends side by side, and arrays that exist on both. The same
- * arguments go to both; outputs start poisoned; the worst element is judged, and a NaN fails. */
+ * arguments go to both; outputs start poisoned; the worst element is judged, and a NaN fails.
+ *
+ * Under a tool that slows kernels down a hundred times (compute-sanitizer; scripts/sanitize), the
+ * environment variable DQN_TEST_REDUCED=1 makes the tests small: see reduced(). */
 #ifndef DQN_TESTS_CUDA_PAIR_H
 #define DQN_TESTS_CUDA_PAIR_H
 
@@ -14,6 +17,18 @@
 
 /* Statuses that must be DQN_OK, with the error's text otherwise. */
 #define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+
+/* A number of rows, cases or repetitions: `full`, or with DQN_TEST_REDUCED=1 `small`, by which
+ * every kernel and every path of it still runs, once. */
+static inline size_t reduced(size_t full, size_t small) {
+    const char *text = getenv("DQN_TEST_REDUCED");
+    return text != NULL && *text == '1' ? small : full;
+}
+
+/* The same as a question; for a test of sheer size: cr_skip_test where it is true. */
+static inline bool is_reduced(void) {
+    return reduced(0, 1) == 1;
+}
 
 enum { CPU, GPU, SIDES };
 
