@@ -103,7 +103,7 @@ static inline size_t list_replays(struct kind *cases) {
     cases[n++].capacity = 1;
     cases[n] = usual(7); /* full, and round the end */
     cases[n++].capacity = 20;
-    cases[n] = usual(5); /* half full */
+    cases[n] = usual(6); /* half full */
     cases[n].agents = 2;
     cases[n++].capacity = 31;
     cases[n] = usual(13);
@@ -113,7 +113,7 @@ static inline size_t list_replays(struct kind *cases) {
 }
 
 /* Steps of every kind, by one agent and by a population: targets copied at this update, at another
- * one, and never; weights that decay. */
+ * one, and never; weights that decay; gradients as they are. */
 static inline size_t list_steps(struct kind *cases) {
     static const uint64_t periods[] = {FIRST_UPDATES + 1, 3, 0};
     size_t n = 0;

@@ -23,6 +23,7 @@ struct kind {
     uint64_t lr_updates;     /* of a linear slope to 1e-5; 0: constant */
     double weight_decay;     /* above 0: the biases start at random numbers, for it pulls on them */
     uint64_t streak;         /* skipped in a row before; the tenth freezes the agent */
+    bool plain;              /* squared errors, gradients that are not clipped */
     bool apart;              /* no network for two kernels: operation by operation */
 };
 
@@ -88,8 +89,8 @@ static inline void put_agents(struct rig *r, size_t first) {
                                        .priority_max = 4095,
                                        .tau = r->kind.tau,
                                        .target_updates = r->kind.target_updates,
-                                       .huber_delta = 1,
-                                       .max_grad_norm = 0.05,
+                                       .huber_delta = r->kind.plain ? 0 : 1,
+                                       .max_grad_norm = r->kind.plain ? 0 : 0.05,
                                        .adam_beta1 = 0.9,
                                        .adam_beta2 = 0.999,
                                        .adam_eps = 1e-3, /* small gradients move little, not by
