@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,26 @@ static inline size_t reduced(size_t full, size_t small) {
     return text != NULL && *text == '1' ? small : full;
 }
 
-/* The same as a question; for a test of sheer size: cr_skip_test where it is true. */
 static inline bool is_reduced(void) {
     return reduced(0, 1) == 1;
 }
+
+/* Skips a reduced test that would be pointless, before it opens a device. */
+static inline void skip_reduced(const char *why) {
+    if (is_reduced()) {
+        cr_skip_test("reduced: %s", why);
+    }
+}
+
+/* The full list of sizes or the small one, both of which are arrays. */
+struct sizes {
+    const size_t *v;
+    size_t n;
+};
+
+#define SIZES(full, small)                                                                         \
+    (is_reduced() ? (struct sizes){(small), DQN_COUNT_OF(small)}                                   \
+                  : (struct sizes){(full), DQN_COUNT_OF(full)})
 
 enum { CPU, GPU, SIDES };
 

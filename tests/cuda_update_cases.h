@@ -13,11 +13,10 @@ static inline size_t list_batches(struct kind *cases) {
     static const size_t all[] = {1,   15,  16,  17,   31,   33,   64,   255,  256,
                                  257, 300, 512, 1000, 1024, 2000, 2048, 4096, 5000};
     static const size_t few[] = {1, 33, 300, 1000, 2000, 5000};
-    const size_t *batches = is_reduced() ? few : all;
-    const size_t n_batches = reduced(DQN_COUNT_OF(all), DQN_COUNT_OF(few));
+    const struct sizes batches = SIZES(all, few);
     size_t n = 0;
-    for (size_t i = 0; i < n_batches; i++) {
-        cases[n++] = usual(batches[i]);
+    for (size_t i = 0; i < batches.n; i++) {
+        cases[n++] = usual(batches.v[i]);
     }
     for (size_t i = 2; i < DQN_COUNT_OF(few); i++) {
         cases[n] = usual(few[i]);
