@@ -81,22 +81,23 @@ Test(cuda_backend, events_order_queues) {
     struct dqn_queue *second = NULL;
     struct dqn_event *written = NULL, *read = NULL;
     uint64_t *device = NULL, *source = NULL, *host = NULL;
-    enum { ROUNDS = 64, N = 1 << 18 };
+    enum { ROUNDS = 64 };
+    const size_t n = reduced(1 << 18, 1 << 12);
     OK(ops->create(&gpu->device, &second));
     OK(ops->event_create(&gpu->device, &written));
     OK(ops->event_create(&gpu->device, &read));
-    OK(memory->alloc(&gpu->device, (void **)&device, N * sizeof *device, false));
-    OK(memory->alloc(&gpu->device, (void **)&source, ROUNDS * N * sizeof *source, true));
+    OK(memory->alloc(&gpu->device, (void **)&device, n * sizeof *device, false));
+    OK(memory->alloc(&gpu->device, (void **)&source, ROUNDS * n * sizeof *source, true));
     OK(memory->alloc(&gpu->device, (void **)&host, ROUNDS * sizeof *host, true));
-    for (size_t i = 0; i < (size_t)ROUNDS * N; i++) {
-        source[i] = i / N + 1;
+    for (size_t i = 0; i < ROUNDS * n; i++) {
+        source[i] = i / n + 1;
     }
     for (size_t i = 0; i < ROUNDS; i++) {
         OK(ops->event_wait(gpu->q, read)); /* never recorded in round 0: no wait */
-        OK(memory->copy(gpu->q, device, source + i * N, N * sizeof *device, DQN_COPY_TO_DEVICE));
+        OK(memory->copy(gpu->q, device, source + i * n, n * sizeof *device, DQN_COPY_TO_DEVICE));
         OK(ops->event_record(gpu->q, written));
         OK(ops->event_wait(second, written));
-        OK(memory->copy(second, &host[i], &device[N - 1], sizeof *host, DQN_COPY_TO_HOST));
+        OK(memory->copy(second, &host[i], &device[n - 1], sizeof *host, DQN_COPY_TO_HOST));
         OK(ops->event_record(second, read));
     }
     OK(ops->wait(second));

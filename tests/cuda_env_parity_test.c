@@ -36,7 +36,7 @@ static void open_market(struct bench *b) {
     b->config = calloc(1, sizeof *b->config);
     dqn_config_defaults(b->config);
     b->config->synthetic.bars = 6000;
-    b->config->env.episode_bars = 256;
+    b->config->env.episode_bars = (int64_t)reduced(256, 20);
     OK(dqn_market_create(&b->market, b->config, NULL, NULL));
     for (int s = 0; s < SIDES; s++) {
         const struct dqn_buffer *failed = NULL;
@@ -153,6 +153,12 @@ static void *kept_at(const struct bench *b, const struct mirror *m, int s, size_
     return (char *)m->at[s] + step % KEPT * b->rows * bytes;
 }
 
+/* Reduced: so short that every environment ends episodes in KEPT steps. */
+static uint64_t step_limit(enum dqn_env_id env) {
+    const uint64_t limit = dqn_env_step_limit(env);
+    return limit > 0 ? reduced(limit, 20) : 0;
+}
+
 static struct dqn_env_args env_args(const struct bench *b, int s, size_t step, bool freeze) {
     const size_t floats = b->obs_ld * sizeof(float);
     return (struct dqn_env_args){.env = b->env,
@@ -162,7 +168,7 @@ static struct dqn_env_args env_args(const struct bench *b, int s, size_t step, b
                                  .obs_ld = b->obs_ld,
                                  .agents = b->agents.at[s],
                                  .purpose = freeze ? DQN_RNG_EVAL_ENV : DQN_RNG_ENV,
-                                 .step_limit = dqn_env_step_limit(b->env),
+                                 .step_limit = step_limit(b->env),
                                  .freeze = freeze,
                                  .params = b->params[s],
                                  .states = b->states.at[s],
@@ -314,12 +320,13 @@ static void parity_case(enum dqn_env_id env) {
     agree(b, &b->states, "states", 0);
     agree(b, &b->lanes, "lanes", 0);
     agree(b, &b->obs_now, "obs_now", 0);
-    walk(b, STEPS, false);
+    walk(b, reduced(STEPS, KEPT), false);
     check_episodes(b, "training");
     run_clear(b);
     set_params(b, DQN_TRADING_EVAL);
     run_reset(b, true);
-    walk(b, 512, true); /* every time limit is at most 500, parts of the market are shorter */
+    walk(b, reduced(512, KEPT),
+         true); /* every time limit is at most 500, parts of the market are shorter */
     check_episodes(b, "evaluation");
     run_clear(b);
     agree(b, &b->lanes, "lanes, cleared", 512);

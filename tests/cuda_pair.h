@@ -1,10 +1,14 @@
 /* What the CUDA tests share: both backends side by side, and arrays that exist on both. The same
- * arguments go to both; outputs start poisoned; the worst element is judged, and a NaN fails. */
+ * arguments go to both; outputs start poisoned; the worst element is judged, and a NaN fails.
+ *
+ * Under a tool that slows kernels down a hundred times (compute-sanitizer; scripts/sanitize), the
+ * environment variable DQN_TEST_REDUCED=1 makes the tests small: see reduced(). */
 #ifndef DQN_TESTS_CUDA_PAIR_H
 #define DQN_TESTS_CUDA_PAIR_H
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +18,34 @@
 
 /* Statuses that must be DQN_OK, with the error's text otherwise. */
 #define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+
+/* A number of rows, cases or repetitions: `full`, or with DQN_TEST_REDUCED=1 `small`, by which
+ * every kernel and every path of it still runs, once. */
+static inline size_t reduced(size_t full, size_t small) {
+    const char *text = getenv("DQN_TEST_REDUCED");
+    return text != NULL && *text == '1' ? small : full;
+}
+
+static inline bool is_reduced(void) {
+    return reduced(0, 1) == 1;
+}
+
+/* Skips a reduced test that would be pointless, before it opens a device. */
+static inline void skip_reduced(const char *why) {
+    if (is_reduced()) {
+        cr_skip_test("reduced: %s", why);
+    }
+}
+
+/* The full list of sizes or the small one, both of which are arrays. */
+struct sizes {
+    const size_t *v;
+    size_t n;
+};
+
+#define SIZES(full, small)                                                                         \
+    (is_reduced() ? (struct sizes){(small), DQN_COUNT_OF(small)}                                   \
+                  : (struct sizes){(full), DQN_COUNT_OF(full)})
 
 enum { CPU, GPU, SIDES };
 

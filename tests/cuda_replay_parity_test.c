@@ -197,7 +197,7 @@ static void small_case(struct pair *pair, const struct kind *kind,
     for (int s = 0; s < SIDES; s++) {
         store_open(&st[s], &pair->side[s], spec, STORE_OBS, n);
     }
-    for (size_t round = 0; round < DQN_COUNT_OF(counts); round++) {
+    for (size_t round = 0; round < reduced(DQN_COUNT_OF(counts), 4); round++) {
         snprintf(what, sizeof what, "%s, N %zu, K %zu, B %zu, stratified %d, norm %d, round %zu",
                  kind->name, n, spec->n_agents, spec->batch, spec->stratified, spec->weight_norm,
                  round);
@@ -217,17 +217,19 @@ static void small_case(struct pair *pair, const struct kind *kind,
 
 Test(cuda_replay_parity, small) {
     static const size_t capacities[] = {1, 2, 31, 32, 33, 1023, 1024, 1025, 32769};
+    static const size_t few[] = {1, 33, 32769}; /* trees of one and of three levels */
+    const struct sizes sizes = SIZES(capacities, few);
     static const size_t batches[] = {33, 1, 257, 5000}; /* 5000: updates by several kernels */
     struct pair pair;
     size_t n_cases = 0;
     pair_open(&pair, DQN_PRECISION_FP32);
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
-        for (size_t j = 0; j < DQN_COUNT_OF(capacities); j++) {
+        for (size_t j = 0; j < sizes.n; j++) {
             for (unsigned options = 0; options < 4; options++) {
                 const size_t batch = batches[(n_cases / 4 + n_cases) % DQN_COUNT_OF(batches)];
                 const size_t n_agents = n_cases % 3 == 0 ? 3 : 1;
                 const struct dqn_sampler_spec spec = make_spec(
-                    &kinds[i], n_agents, capacities[j], batch, options & 1, (int)(options / 2));
+                    &kinds[i], n_agents, sizes.v[j], batch, options & 1, (int)(options / 2));
                 small_case(&pair, &kinds[i], &spec);
                 n_cases++;
             }
@@ -275,6 +277,7 @@ static void large_case(struct pair *pair, const struct kind *kind,
 
 Test(cuda_replay_parity, large) {
     struct pair pair;
+    skip_reduced("the kernels of small");
     pair_open(&pair, DQN_PRECISION_FP32);
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
         const bool buffer = kinds[i].kind == DQN_REPLAY_PROPORTIONAL;
@@ -314,7 +317,7 @@ static void graph_case(struct pair *pair, const struct kind *kind, size_t capaci
     }
     put_td(st, 77);
     for (int s = 0; s < SIDES; s++) {
-        for (int run = 0; run < 100; run++) {
+        for (int run = 0; run < (int)reduced(100, 12); run++) {
             OK(dqn_program_run(program[s], st[s].side->q));
         }
     }
@@ -333,7 +336,7 @@ static void graph_case(struct pair *pair, const struct kind *kind, size_t capaci
 }
 
 /* A hundred runs of one captured program against a hundred calls on the CPU; 7 rows a run fill the
- * ring and go round its end several times. */
+ * ring and go round its end several times (reduced: 12 runs, and once). */
 Test(cuda_replay_parity, captured) {
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);

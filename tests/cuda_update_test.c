@@ -1,200 +1,7 @@
 /* A whole update in two kernels against the CPU, operation by operation, and against the GPU's own
  * operations: equal draws, TD errors, parameters, priorities, counters and statistics. */
-#include "cuda_pair.h"
-
-#include "learner.h"
-#include "replay.h"
-
-enum { OBS = 51, FILL_TURNS = 3, MOST_AGENTS = 3 };
-
-/* What a case is made of. */
-struct kind {
-    size_t batch, agents, capacity, n_hidden;
-    int64_t hidden[3];
-    size_t actions;
-    int activation;
-    bool dueling, double_q, stratified, bad_reward;
-    int replay, target;
-};
-
-static struct kind usual(size_t batch) {
-    return (struct kind){.batch = batch,
-                         .agents = 1,
-                         .capacity = 10000,
-                         .n_hidden = 2,
-                         .hidden = {256, 256},
-                         .actions = 45,
-                         .activation = DQN_RELU,
-                         .double_q = true,
-                         .stratified = true,
-                         .replay = DQN_REPLAY_PROPORTIONAL};
-}
-
-/* A replay and a learner on one side. */
-struct rig {
-    struct side *side;
-    struct kind kind;
-    struct dqn_net net;
-    struct dqn_arena *arena;
-    struct dqn_buffer *agents, *counters;
-    struct dqn_buffer *state, *next, *action, *reward, *discount, *done;
-    struct dqn_replay *replay;
-    struct dqn_learner *learner;
-};
-
-static void put(const struct rig *r, struct dqn_buffer *to, const void *data) {
-    OK(r->side->backend->memory->copy(r->side->q, to->data, data, to->bytes, DQN_COPY_TO_DEVICE));
-    OK(r->side->backend->queue->wait(r->side->q));
-}
-
-/* A copy of a buffer; the caller frees it. */
-static void *get(const struct rig *r, const char *name) {
-    const struct dqn_buffer *from = dqn_arena_find(r->arena, name);
-    cr_assert_not_null(from, "%s", name);
-    void *data = malloc(from->bytes);
-    OK(r->side->backend->memory->copy(r->side->q, data, from->data, from->bytes, DQN_COPY_TO_HOST));
-    OK(r->side->backend->queue->wait(r->side->q));
-    return data;
-}
-
-static void put_agents(struct rig *r, size_t first) {
-    struct dqn_agent agents[MOST_AGENTS];
-    struct dqn_counters counters[MOST_AGENTS];
-    memset(counters, 0, sizeof counters);
-    for (size_t k = 0; k < r->kind.agents; k++) {
-        agents[k] = (struct dqn_agent){.seed = 11 + first + k,
-                                       .gamma = 0.99,
-                                       .lr_start = 1e-3,
-                                       .lr_kind = DQN_SCHEDULE_CONSTANT,
-                                       .beta_start = 0.4,
-                                       .beta_end = 1,
-                                       .beta_updates = 100,
-                                       .alpha = 0.6,
-                                       .priority_epsilon = 1e-3,
-                                       .priority_max = 4095,
-                                       .tau = 0.01,
-                                       .huber_delta = 1,
-                                       .max_grad_norm = 0.05,
-                                       .adam_beta1 = 0.9,
-                                       .adam_beta2 = 0.999,
-                                       .adam_eps = 1e-3}; /* small gradients move little, not by
-                                                             their sign */
-        counters[k].updates = 7;
-    }
-    put(r, r->agents, agents);
-    put(r, r->counters, counters);
-}
-
-/* Rows of agent first + k are the same in every population. */
-static void insert_rows(struct rig *r, size_t first, uint64_t turn) {
-    const size_t b = r->kind.batch, k = r->kind.agents;
-    float *state = calloc(k * b * OBS, sizeof *state), *next = calloc(k * b * OBS, sizeof *next);
-    float *reward = calloc(k * b, sizeof *reward), *discount = calloc(k * b, sizeof *discount);
-    uint32_t *action = calloc(k * b, sizeof *action);
-    uint8_t *done = calloc(k * b, 1);
-    for (size_t i = 0; i < k; i++) {
-        const uint64_t base = 100 * (first + i) + 10 * turn;
-        for (size_t j = 0; j < b; j++) {
-            const size_t at = i * b + j;
-            for (size_t o = 0; o < OBS; o++) {
-                state[at * OBS + o] = random_number(base, j * OBS + o);
-                next[at * OBS + o] = random_number(base + 1, j * OBS + o);
-            }
-            reward[at] = 3 * random_number(base + 2, j);
-            discount[at] = 0.97f + 0.02f * random_number(base + 3, j);
-            action[at] = (uint32_t)(j * 7 + turn) % (uint32_t)r->kind.actions;
-            done[at] = j % 11 == 3;
-        }
-        if (r->kind.bad_reward) {
-            reward[i * b] = INFINITY;
-        }
-    }
-    put(r, r->state, state);
-    put(r, r->next, next);
-    put(r, r->action, action);
-    put(r, r->reward, reward);
-    put(r, r->discount, discount);
-    put(r, r->done, done);
-    const struct dqn_replay_rows rows = {r->state->data,  r->next->data,     r->action->data,
-                                         r->reward->data, r->discount->data, r->done->data};
-    OK(dqn_replay_insert(r->replay, r->side->q, &rows, b));
-    OK(r->side->backend->queue->wait(r->side->q));
-    dqn_replay_note_inserted(r->replay, b);
-    void *all[] = {state, next, reward, discount, action, done};
-    for (size_t i = 0; i < DQN_COUNT_OF(all); i++) {
-        free(all[i]);
-    }
-}
-
-static void add_buffers(struct rig *r) {
-    const struct dqn_device *device = &r->side->device;
-    const size_t k = r->kind.agents, b = r->kind.batch;
-    struct dqn_arena *a = r->arena;
-    OK(dqn_arena_create(&r->arena));
-    a = r->arena;
-    OK(dqn_arena_add(a, &r->agents, device, DQN_U64, 0, "agents", 2, k,
-                     sizeof(struct dqn_agent) / sizeof(uint64_t)));
-    OK(dqn_arena_add(a, &r->counters, device, DQN_U64, 0, "counters", 2, k,
-                     sizeof(struct dqn_counters) / sizeof(uint64_t)));
-    OK(dqn_arena_add(a, &r->state, device, DQN_F32, 0, "rows/state", 3, k, b, (size_t)OBS));
-    OK(dqn_arena_add(a, &r->next, device, DQN_F32, 0, "rows/next", 3, k, b, (size_t)OBS));
-    OK(dqn_arena_add(a, &r->action, device, DQN_U32, 0, "rows/action", 2, k, b));
-    OK(dqn_arena_add(a, &r->reward, device, DQN_F32, 0, "rows/reward", 2, k, b));
-    OK(dqn_arena_add(a, &r->discount, device, DQN_F32, 0, "rows/discount", 2, k, b));
-    OK(dqn_arena_add(a, &r->done, device, DQN_U8, 0, "rows/done", 2, k, b));
-}
-
-static void rig_open(struct rig *r, struct side *side, const struct kind *kind, size_t first) {
-    *r = (struct rig){.side = side, .kind = *kind};
-    net_make(&r->net, OBS, kind->actions, kind->n_hidden, kind->hidden, kind->activation,
-             kind->dueling);
-    add_buffers(r);
-    const struct dqn_config_replay replay_config = {
-        .kind = kind->replay, .capacity = (int64_t)kind->capacity, .stratified = kind->stratified};
-    const struct dqn_replay_options replay = {.config = &replay_config,
-                                              .n_agents = kind->agents,
-                                              .obs = OBS,
-                                              .obs_ld = r->net.obs_ld,
-                                              .batch = kind->batch,
-                                              .n_batches = 1,
-                                              .agents = r->agents,
-                                              .counters = r->counters};
-    OK(dqn_replay_create(&r->replay, r->arena, &side->device, &replay));
-    const struct dqn_config_learner learner_config = {.batch = (int64_t)kind->batch,
-                                                      .accumulate = 1,
-                                                      .double_q = kind->double_q,
-                                                      .max_nonfinite = 10};
-    const struct dqn_learner_options learner = {.n_agents = kind->agents,
-                                                .net = &r->net,
-                                                .config = &learner_config,
-                                                .agents = r->agents,
-                                                .counters = r->counters,
-                                                .replay = r->replay};
-    OK(dqn_learner_create(&r->learner, r->arena, &side->device, &learner));
-    OK(dqn_arena_commit(r->arena, NULL));
-    put_agents(r, first);
-    OK(dqn_replay_prepare(r->replay, side->q));
-    OK(dqn_learner_init(r->learner, side->q));
-    for (uint64_t turn = 0; turn < FILL_TURNS; turn++) {
-        insert_rows(r, first, turn);
-    }
-}
-
-static void rig_close(struct rig *r) {
-    OK(r->side->backend->queue->wait(r->side->q));
-    dqn_learner_destroy(r->learner);
-    dqn_replay_destroy(r->replay);
-    dqn_arena_destroy(r->arena);
-}
-
-/* composed: operation by operation. */
-static void update(struct rig *r, bool composed, int n) {
-    setenv("DQN_TEST_COMPOSED", composed ? "1" : "0", 1);
-    for (int i = 0; i < n; i++) {
-        OK(dqn_learner_update(r->learner, r->side->q));
-    }
-    OK(r->side->backend->queue->wait(r->side->q));
-}
+#include "cuda_update_cases.h"
+#include "program.h"
 
 /* ---- comparisons ---- */
 
@@ -245,6 +52,37 @@ static double stats_difference(const struct rig *a, const struct rig *b) {
     return worst;
 }
 
+/* A target that this update copies is the parameters, bit for bit; one that it leaves is what init
+ * made, which is the same on both sides, while the parameters moved away from it. */
+static void check_target(const struct rig *a, const struct rig *b) {
+    const struct kind *kind = &a->kind;
+    const bool copies =
+        kind->target_updates != 0 && (FIRST_UPDATES + 1) % kind->target_updates == 0;
+    const struct rig *const both[] = {a, b};
+    for (int s = 0; s < SIDES; s++) {
+        unsigned char *params = get(both[s], "nn/params"), *target = get(both[s], "nn/target");
+        const size_t bytes = dqn_arena_find(a->arena, "nn/params")->bytes;
+        cr_assert_eq(memcmp(params, target, bytes) == 0, copies, "side %d: the target %s", s,
+                     copies ? "was not copied" : "was copied");
+        free(params);
+        free(target);
+    }
+    if (!copies) {
+        expect_equal(a, b, "nn/target");
+    }
+}
+
+/* The tenth update in a row that is skipped freezes the agent: at least one has drawn a bad row. */
+static void check_frozen(const struct rig *r) {
+    struct dqn_counters *counters = get(r, "counters");
+    uint64_t failed = 0;
+    for (size_t k = 0; k < r->kind.agents; k++) {
+        failed += counters[k].failed;
+    }
+    cr_assert_gt(failed, 0, "no agent failed, batch %zu", r->kind.batch);
+    free(counters);
+}
+
 /* The worst residuals of one case; `seen` keeps the worst of all. */
 struct residuals {
     double td, params, target, moment, priorities, stats;
@@ -268,6 +106,12 @@ static void compare(const struct rig *a, const struct rig *b, struct residuals *
     note(&seen->priorities, difference(a, b, "replay/priorities"));
     note(&seen->priorities, difference(a, b, "replay/priority_seen"));
     note(&seen->stats, stats_difference(a, b));
+    if (a->kind.tau == 0 && !a->kind.bad_reward) {
+        check_target(a, b);
+    }
+    if (a->kind.streak > 0) {
+        check_frozen(a);
+    }
 }
 
 static void report(const struct kind *kind, const struct residuals *seen) {
@@ -277,8 +121,8 @@ static void report(const struct kind *kind, const struct residuals *seen) {
                 seen->target, seen->moment, seen->priorities, seen->stats);
 }
 
-/* One case on both sides, by the two kernels on the GPU. */
-static void run_case(struct pair *pair, const struct kind *kind, struct residuals *seen) {
+/* One case on both sides, by the two kernels on the GPU; whether they took it. */
+static bool run_case(struct pair *pair, const struct kind *kind, struct residuals *seen) {
     struct rig rig[SIDES];
     for (int s = 0; s < SIDES; s++) {
         rig_open(&rig[s], &pair->side[s], kind, 0);
@@ -293,63 +137,32 @@ static void run_case(struct pair *pair, const struct kind *kind, struct residual
     note(&seen->moment, own.moment);
     note(&seen->priorities, own.priorities);
     note(&seen->stats, own.stats);
+    const bool two_kernels = was_two_kernels(&rig[GPU]);
     for (int s = 0; s < SIDES; s++) {
         rig_close(&rig[s]);
     }
+    return two_kernels;
 }
 
-/* Sizes around the tiles of 16 rows and the shapes of clusters; networks of many forms. */
-static size_t list_cases(struct kind *cases) {
-    static const size_t batches[] = {1,   15,  16,  17,   31,   33,   64,   255,  256,
-                                     257, 300, 512, 1000, 1024, 2000, 2048, 4096, 5000};
-    size_t n = 0;
-    for (size_t i = 0; i < DQN_COUNT_OF(batches); i++) {
-        cases[n++] = usual(batches[i]);
-    }
-    for (int activation = DQN_RELU; activation <= DQN_SILU; activation++) {
-        cases[n] = usual(40);
-        cases[n].dueling = activation % 2 == 1;
-        cases[n++].activation = activation;
-    }
-    cases[n] = usual(100);
-    cases[n].double_q = false;
-    cases[n++].dueling = true;
-    cases[n] = usual(256);
-    cases[n].n_hidden = 0;
-    cases[n++].replay = DQN_REPLAY_UNIFORM;
-    cases[n] = usual(700);
-    cases[n].n_hidden = 3;
-    cases[n].hidden[0] = 40;
-    cases[n].hidden[1] = 20;
-    cases[n].hidden[2] = 56;
-    cases[n].actions = 3;
-    cases[n++].stratified = false;
-    cases[n] = usual(300);
-    cases[n].n_hidden = 1;
-    cases[n].hidden[0] = 512;
-    cases[n++].double_q = false;
-    cases[n] = usual(2048); /* a share of one block would be more columns than its warps take */
-    cases[n].hidden[0] = 512;
-    cases[n++].hidden[1] = 400;
-    cases[n] = usual(64);
-    cases[n++].bad_reward = true;
-    cases[n] = usual(600); /* each row several times */
-    cases[n].capacity = 90 * 7;
-    cases[n++].agents = 3;
-    cases[n] = usual(48);
-    cases[n].agents = 2;
-    cases[n++].bad_reward = true;
-    return n;
-}
-
+/* Where the GPU takes the first case in two kernels, it takes all others that are made for them. */
 static void run_all(int precision, struct residuals *seen) {
-    struct kind cases[40];
+    struct kind cases[MOST_CASES];
     struct pair pair;
+    size_t n_cases = 0, n_two_kernels = 0;
+    bool offered = false;
     pair_open(&pair, precision);
-    const size_t n = list_cases(cases);
-    for (size_t i = 0; i < n; i++) {
-        run_case(&pair, &cases[i], seen);
+    for (size_t l = 0; l < DQN_COUNT_OF(case_lists); l++) {
+        const size_t n = case_lists[l](cases);
+        cr_assert_leq(n, DQN_COUNT_OF(cases));
+        for (size_t i = 0; i < n; i++) {
+            const bool two_kernels = run_case(&pair, &cases[i], seen);
+            offered = n_cases++ == 0 ? two_kernels : offered;
+            n_two_kernels += two_kernels;
+            cr_expect_eq(two_kernels, offered && !cases[i].apart, "list %zu, case %zu: %s", l, i,
+                         two_kernels ? "two kernels" : "operation by operation");
+        }
     }
+    cr_log_info("%zu of %zu cases were two kernels", n_two_kernels, n_cases);
     pair_close(&pair);
 }
 
@@ -389,14 +202,15 @@ Test(cuda_update, keeps_the_tree_whole) {
     struct kind kind = usual(256);
     kind.capacity = 900;
     rig_open(&rig, &pair.side[GPU], &kind, 0);
-    update(&rig, false, 20);
+    const int n_updates = (int)reduced(20, 5);
+    update(&rig, false, n_updates);
     uint64_t *before = get(&rig, "sampler/sums");
     OK(dqn_replay_restore(rig.replay, rig.side->q, FILL_TURNS * 256));
     uint64_t *after = get(&rig, "sampler/sums");
     cr_assert_arr_eq(before, after, dqn_arena_find(rig.arena, "sampler/sums")->bytes);
     struct dqn_counters *counters = get(&rig, "counters");
-    cr_assert_eq(counters->draws, 20);
-    cr_assert_eq(counters->adam_steps, 20);
+    cr_assert_eq(counters->draws, n_updates);
+    cr_assert_eq(counters->adam_steps, n_updates);
     free(counters);
     free(before);
     free(after);
@@ -404,32 +218,211 @@ Test(cuda_update, keeps_the_tree_whole) {
     pair_close(&pair);
 }
 
+/* ---- equal bytes ---- */
+
+/* What lives on after an update, and what it was made of. */
+static const char *const lasting[] = {"nn/params",   "nn/target",         "nn/moment1",
+                                      "nn/moment2",  "replay/priorities", "replay/priority_seen",
+                                      "learn/stats", "counters",          "batch/td",
+                                      "batch/index"};
+enum { LASTING = DQN_COUNT_OF(lasting), KEPT = LASTING - 2 /* without the batch */ };
+
+/* Bytes of one agent in lasting[i]. */
+static size_t own_bytes(const struct rig *r, size_t i) {
+    return dqn_arena_find(r->arena, lasting[i])->bytes / r->kind.agents;
+}
+
+/* Agent i of `a` is agent j of `b`, bit for bit. */
+static void agents_equal(const struct rig *a, size_t i, const struct rig *b, size_t j) {
+    for (size_t n = 0; n < LASTING; n++) {
+        const size_t bytes = own_bytes(a, n);
+        unsigned char *x = get(a, lasting[n]), *y = get(b, lasting[n]);
+        cr_assert_eq(bytes, own_bytes(b, n), "%s", lasting[n]);
+        cr_assert_arr_eq(x + i * bytes, y + j * bytes, bytes, "%s of agent %zu", lasting[n], i);
+        free(x);
+        free(y);
+    }
+}
+
 /* Bit for bit: an agent of a population is what it is alone, though an update of several agents
  * takes another kernel; and twice the same is the same. */
-Test(cuda_update, population_equals_its_agents_alone) {
-    static const char *const names[] = {"nn/params",         "nn/target",   "nn/moment1",
-                                        "nn/moment2",        "batch/td",    "batch/index",
-                                        "replay/priorities", "learn/stats", "counters"};
-    struct pair pair;
-    pair_open(&pair, DQN_PRECISION_FP32);
-    struct kind many = usual(300), one = usual(300);
+static void population_case(struct side *gpu, const struct kind *one) {
+    const int n_updates = (int)reduced(5, 2);
+    struct kind many = *one;
     many.agents = 3;
     struct rig all;
-    rig_open(&all, &pair.side[GPU], &many, 0);
-    update(&all, false, 5);
+    rig_open(&all, gpu, &many, 0);
+    update(&all, false, n_updates);
     for (size_t k = 0; k < many.agents; k++) {
         struct rig alone;
-        rig_open(&alone, &pair.side[GPU], &one, k);
-        update(&alone, false, 5);
-        for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
-            const size_t bytes = dqn_arena_find(alone.arena, names[i])->bytes;
-            unsigned char *x = get(&all, names[i]), *y = get(&alone, names[i]);
-            cr_assert_arr_eq(x + k * bytes, y, bytes, "%s of agent %zu", names[i], k);
-            free(x);
-            free(y);
-        }
+        rig_open(&alone, gpu, one, k);
+        update(&alone, false, n_updates);
+        agents_equal(&all, k, &alone, 0);
         rig_close(&alone);
     }
     rig_close(&all);
+}
+
+/* An update with all that may move: a sloping learning rate, decay, targets copied now and then. */
+static struct kind eventful(size_t batch) {
+    struct kind kind = usual(batch);
+    kind.capacity = 700;
+    kind.tau = 0;
+    kind.target_updates = 3;
+    kind.lr_updates = 100;
+    kind.weight_decay = 1;
+    return kind;
+}
+
+Test(cuda_update, population_equals_its_agents_alone) {
+    const struct kind kinds[] = {usual(300), eventful(200)};
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        population_case(&pair.side[GPU], &kinds[i]);
+    }
+    pair_close(&pair);
+}
+
+static enum dqn_status update_once(void *context, struct dqn_queue *q) {
+    struct rig *r = context;
+    return dqn_learner_update(r->learner, q);
+}
+
+/* Rows come in between, which a program must see as a call does. */
+static void captured_case(struct side *gpu, const struct kind *kind) {
+    const uint64_t n_updates = reduced(8, 4);
+    struct rig called, captured;
+    struct dqn_program *program = NULL;
+    rig_open(&called, gpu, kind, 0);
+    rig_open(&captured, gpu, kind, 0);
+    OK(dqn_program_record(&program, update_once, &captured));
+    for (uint64_t i = 0; i < n_updates; i++) {
+        if (i == n_updates - 2) {
+            insert_rows(&called, 0, FILL_TURNS);
+            insert_rows(&captured, 0, FILL_TURNS);
+        }
+        update(&called, false, 1);
+        OK(dqn_program_run(program, gpu->q));
+    }
+    OK(gpu->backend->queue->wait(gpu->q));
+    for (size_t k = 0; k < kind->agents; k++) {
+        agents_equal(&called, k, &captured, k);
+    }
+    struct dqn_counters *counters = get(&captured, "counters");
+    cr_assert_eq(counters->adam_steps, n_updates);
+    free(counters);
+    dqn_program_destroy(program);
+    rig_close(&called);
+    rig_close(&captured);
+}
+
+/* Replays of a captured update against as many calls, bit for bit: the cooperative kernel of one
+ * agent, the kernels of a population, and operation by operation. */
+Test(cuda_update, captured) {
+    struct kind kinds[] = {eventful(300), eventful(40), usual(64), usual(64)};
+    kinds[1].agents = 3;
+    kinds[2].replay = DQN_REPLAY_UNIFORM;
+    kinds[3].n_hidden = 8;
+    kinds[3].apart = true;
+    for (size_t l = 0; l < kinds[3].n_hidden; l++) {
+        kinds[3].hidden[l] = 24;
+    }
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
+        captured_case(&pair.side[GPU], &kinds[i]);
+    }
+    pair_close(&pair);
+}
+
+/* ---- agents that have failed ---- */
+
+static bool is_among(unsigned agents, size_t k) {
+    return (agents >> k & 1) != 0;
+}
+
+static void freeze(const struct rig *r, unsigned frozen) {
+    struct dqn_counters *counters = get(r, "counters");
+    for (size_t k = 0; k < r->kind.agents; k++) {
+        counters[k].failed = is_among(frozen, k);
+    }
+    put(r, r->counters, counters);
+    free(counters);
+}
+
+/* Nothing of agent k has moved since `before`, but its count of draws: it takes part in those. */
+static void has_rested(const struct rig *r, size_t k, void *const before[KEPT]) {
+    for (size_t n = 0; n < KEPT; n++) {
+        const size_t bytes = own_bytes(r, n);
+        unsigned char *now = get(r, lasting[n]);
+        if (strcmp(lasting[n], "counters") == 0) {
+            ((struct dqn_counters *)(void *)now)[k].draws--;
+        }
+        cr_assert_arr_eq(now + k * bytes, (unsigned char *)before[n] + k * bytes, bytes,
+                         "%s of the frozen agent %zu moved", lasting[n], k);
+        free(now);
+    }
+}
+
+/* On one side: an update, after which the agents of `frozen` have failed, and another one; beside
+ * it, the same population of which nobody has. */
+static void rest_on_one_side(struct rig *r, struct side *side, const struct kind *kind,
+                             unsigned frozen) {
+    struct rig moving;
+    void *before[KEPT];
+    rig_open(r, side, kind, 0);
+    rig_open(&moving, side, kind, 0);
+    update(r, false, 1);
+    update(&moving, false, 2);
+    freeze(r, frozen);
+    for (size_t n = 0; n < KEPT; n++) {
+        before[n] = get(r, lasting[n]);
+    }
+    update(r, false, 1);
+    uint32_t *ok = get(r, "learn/ok");
+    for (size_t k = 0; k < kind->agents; k++) {
+        cr_assert_eq(ok[k], !is_among(frozen, k), "agent %zu", k);
+        if (is_among(frozen, k)) {
+            has_rested(r, k, before);
+        } else {
+            agents_equal(r, k, &moving, k);
+        }
+    }
+    for (size_t n = 0; n < KEPT; n++) {
+        free(before[n]);
+    }
+    free(ok);
+    rig_close(&moving);
+}
+
+/* One agent, whose update is one kernel after the rows', some of a population, and all of it. The
+ * sums over the priorities are judged by a rebuild. */
+Test(cuda_update, frozen_agents_rest) {
+    static const struct {
+        size_t agents, batch;
+        unsigned frozen;
+    } cases[] = {{1, 300, 1}, {3, 40, 2}, {2, 64, 3}};
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        struct kind kind = usual(cases[i].batch);
+        struct rig rig[SIDES];
+        kind.agents = cases[i].agents;
+        kind.weight_decay = 1;
+        for (int s = 0; s < SIDES; s++) {
+            rest_on_one_side(&rig[s], &pair.side[s], &kind, cases[i].frozen);
+        }
+        expect_equal(&rig[CPU], &rig[GPU], "counters");
+        uint64_t *sums = get(&rig[GPU], "sampler/sums");
+        OK(dqn_replay_restore(rig[GPU].replay, rig[GPU].side->q, FILL_TURNS * kind.batch));
+        uint64_t *rebuilt = get(&rig[GPU], "sampler/sums");
+        cr_assert_arr_eq(sums, rebuilt, dqn_arena_find(rig[GPU].arena, "sampler/sums")->bytes);
+        free(sums);
+        free(rebuilt);
+        for (int s = 0; s < SIDES; s++) {
+            rig_close(&rig[s]);
+        }
+    }
     pair_close(&pair);
 }
