@@ -58,23 +58,40 @@ struct dqn_tile_flow {
     }
 };
 
-/* acc += the products of a step that has arrived, sums += its rows of dz. ROUNDED: both factors
- * come from dqn_tile_round. Product (i, j) of 2 x 4 has W's rows m + 16 i + 2 g and the next one
- * and columns n + 8 j + 2 t and the next one; every read puts its numbers where the product wants
- * them. */
+/* What a thread reads of a step: batch rows t and t + 4, of dz columns 16 i + 2 g and the next one,
+ * of x columns 8 j + g. So every number is read to where the product wants it. */
+struct dqn_tile_sum_rows {
+    float2 a_low[2], a_high[2];
+    float b_low[4], b_high[4];
+
+    __device__ __forceinline__ void load(const float *step) {
+        enum { LATER = DQN_TILE_FACTOR / 2 /* batch row t + 4 */ };
+        const unsigned g = threadIdx.x % DQN_WARP / 4, t = threadIdx.x % 4;
+        const float *dz = step + t * DQN_TILE_ROW_STRIDE + 2 * g;
+        const float *x = step + DQN_TILE_FACTOR + t * DQN_TILE_ROW_STRIDE + g;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            a_low[i] = *(const float2 *)(dz + 16 * i);
+            a_high[i] = *(const float2 *)(dz + 16 * i + LATER);
+        }
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            b_low[j] = x[8 * j];
+            b_high[j] = x[8 * j + LATER];
+        }
+    }
+};
+
+/* acc += the products of a step, sums += its rows of dz. ROUNDED: both factors come from
+ * dqn_tile_round. Product (i, j) of 2 x 4 has W's rows m + 16 i + 2 g and the next one and columns
+ * n + 8 j + 2 t and the next one. */
 template <bool EXACT, bool ROUNDED>
-static __device__ __forceinline__ void dqn_tile_sum_step(const float *step, float (*acc)[4][4],
-                                                         float4 *sums) {
-    enum { LATER = DQN_TILE_FACTOR / 2 /* batch row t + 4 */ };
-    const unsigned g = threadIdx.x % DQN_WARP / 4, t = threadIdx.x % 4;
-    const float *dz = step + t * DQN_TILE_ROW_STRIDE + 2 * g;
-    const float *x = step + DQN_TILE_FACTOR + t * DQN_TILE_ROW_STRIDE + g;
+static __device__ __forceinline__ void dqn_tile_sum_step(const struct dqn_tile_sum_rows &rows,
+                                                         float (*acc)[4][4], float4 *sums) {
+    const float2 *low = rows.a_low, *high = rows.a_high;
     struct dqn_tile_a<EXACT> a[2];
-    float2 low[2], high[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        low[i] = *(const float2 *)(dz + 16 * i);
-        high[i] = *(const float2 *)(dz + 16 * i + LATER);
         ROUNDED ? a[i].take(low[i].x, low[i].y, high[i].x, high[i].y)
                 : a[i].set(low[i].x, low[i].y, high[i].x, high[i].y);
     }
@@ -83,7 +100,7 @@ static __device__ __forceinline__ void dqn_tile_sum_step(const float *step, floa
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         struct dqn_tile_b<EXACT> b;
-        ROUNDED ? b.take(x[8 * j], x[8 * j + LATER]) : b.set(x[8 * j], x[8 * j + LATER]);
+        ROUNDED ? b.take(rows.b_low[j], rows.b_high[j]) : b.set(rows.b_low[j], rows.b_high[j]);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             dqn_tile_product(acc[i][j], a[i], b);
@@ -98,6 +115,7 @@ static __device__ __forceinline__ void
 dqn_tile_sum_share(const struct dqn_weight_layer *layer, const float *dz, const float *x,
                    unsigned batch, unsigned m, unsigned n, float *memory, float (*acc)[4][4],
                    float4 *sums) {
+    enum { TURN = DQN_TILE_WARPS * DQN_TILE_STEP };
     const unsigned lane = threadIdx.x % DQN_WARP;
     float *const end = memory + STAGES * DQN_TILE_STAGE;
     const unsigned place = lane / 8 * DQN_TILE_ROW_STRIDE + lane % 8 * 4;
@@ -114,15 +132,22 @@ dqn_tile_sum_share(const struct dqn_weight_layer *layer, const float *dz, const 
         bring(memory + i * DQN_TILE_STAGE);
     }
     float *now = memory, *before = end - DQN_TILE_STAGE;
+    struct dqn_tile_sum_rows rows[2];
+    dqn_copy_async_wait<STAGES - 2>();
+    __syncwarp();
+    rows[0].load(now);
 #pragma unroll 1
-    for (unsigned row = threadIdx.x / DQN_WARP * DQN_TILE_STEP; row < batch;
-         row += DQN_TILE_WARPS * DQN_TILE_STEP) {
-        dqn_copy_async_wait<STAGES - 2>();
-        __syncwarp(); /* all lanes' copies of this step are there, and the last one has been read */
-        bring(before);
-        dqn_tile_sum_step<EXACT, ROUNDED>(now, acc, sums);
-        before = now;
-        now = now + DQN_TILE_STAGE < end ? now + DQN_TILE_STAGE : memory;
+    for (unsigned row = threadIdx.x / DQN_WARP * DQN_TILE_STEP; row < batch; row += 2 * TURN) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) { /* past the batch, zeros are added */
+            bring(before);            /* all lanes have read it before the last barrier */
+            before = now;
+            now = now + DQN_TILE_STAGE < end ? now + DQN_TILE_STAGE : memory;
+            dqn_copy_async_wait<STAGES - 2>();
+            __syncwarp(); /* all lanes' copies of the next step are there */
+            rows[1 - i].load(now);
+            dqn_tile_sum_step<EXACT, ROUNDED>(rows[i], acc, sums);
+        }
     }
     dqn_copy_async_wait<0>();
     __syncwarp();

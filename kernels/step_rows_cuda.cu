@@ -291,61 +291,100 @@ static __device__ __noinline__ float2 activate_pair(enum dqn_activation activati
 template <int CLUSTER> struct row_end {
     float *y;                 /* here */
     unsigned remote[CLUSTER]; /* in the blocks of the cluster */
-    float *acts, *preact;     /* NULL: not kept */
+    float *acts, *preact;     /* of the first section's hidden layers, while row < n_rows */
+    unsigned row;
+
+    template <int HEIGHT>
+    __device__ __forceinline__ void start(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l,
+                                          unsigned first_row, unsigned column) {
+        const struct dqn_step *a = c.a;
+        const struct dqn_layer *layer = &a->net.layer[l];
+        const size_t rows = a->n_agents * a->batch;
+        const size_t at = (c.agent * a->batch + c.first_row + first_row) * layer->out_ld + column;
+        row = first_row;
+        y = c.y + row * a->net.stride + column;
+        acts = a->acts + rows * layer->output + at;
+        preact = a->acts + rows * layer->preact + at;
+        const unsigned offset = (unsigned)((char *)y - (char *)c.memory);
+#pragma unroll
+        for (unsigned i = 0; i < CLUSTER; i++) {
+            remote[i] = c.remote[i] + offset;
+        }
+    }
+
+    __device__ __forceinline__ void go_down(unsigned rows, unsigned stride, unsigned out_ld) {
+        row += rows;
+        y += rows * stride;
+        acts += rows * out_ld;
+        preact += rows * out_ld;
+#pragma unroll
+        for (unsigned i = 0; i < CLUSTER; i++) {
+            remote[i] += rows * stride * sizeof(float);
+        }
+    }
 };
 
-template <int CLUSTER, int HEIGHT>
-static __device__ __forceinline__ struct row_end<CLUSTER>
-find_row_end(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, unsigned row, unsigned column) {
-    const struct dqn_step *a = c.a;
-    const struct dqn_layer *layer = &a->net.layer[l];
-    const size_t rows = a->n_agents * a->batch;
-    const size_t at = (c.agent * a->batch + c.first_row + row) * layer->out_ld + column;
-    struct row_end<CLUSTER> end;
-    end.y = c.y + row * a->net.stride + column;
-    const unsigned offset = (unsigned)((char *)end.y - (char *)c.memory);
-#pragma unroll
-    for (unsigned i = 0; i < CLUSTER; i++) {
-        end.remote[i] = c.remote[i] + offset;
-    }
-    const bool kept = row < c.n_rows && l + 1 < a->net.n_layers;
-    end.acts = kept ? a->acts + rows * layer->output + at : NULL;
-    end.preact = kept && layer->activation == DQN_SILU ? a->acts + rows * layer->preact + at : NULL;
-    return end;
-}
-
-/* N neighbouring columns, 4 or 2: activation, unless the layer is the last one, and out. */
-template <bool EXACT, bool RELU, int N, int CLUSTER>
-static __device__ __forceinline__ void give_columns(const struct row_end<CLUSTER> &end,
-                                                    enum dqn_activation activation, float *z) {
-    using group = dqn_tile_group<N>;
-    using wide = typename group::type;
-    const bool last = activation == DQN_LINEAR;
-    if (!RELU && end.preact != NULL) {
-        *(wide *)end.preact = group::of(z);
-    }
+/* N neighbouring columns, 4 or 2, of a layer that is not the last: activation, and out. */
+template <bool EXACT, bool RELU, int N>
+static __device__ __forceinline__ void activate_columns(enum dqn_activation activation, float *z) {
 #pragma unroll
     for (int j = 0; j < N; j += 2) {
         if (RELU) { /* NaN stays */
-            z[j] = z[j] < 0.0f && !last ? 0.0f : z[j];
-            z[j + 1] = z[j + 1] < 0.0f && !last ? 0.0f : z[j + 1];
-        } else if (!last) {
+            z[j] = z[j] < 0.0f ? 0.0f : z[j];
+            z[j + 1] = z[j + 1] < 0.0f ? 0.0f : z[j + 1];
+        } else {
             const float2 y = activate_pair(activation, make_float2(z[j], z[j + 1]));
             z[j] = y.x;
             z[j + 1] = y.y;
         }
-        z[j] = last ? z[j] : dqn_tile_round<EXACT>(z[j]);
-        z[j + 1] = last ? z[j + 1] : dqn_tile_round<EXACT>(z[j + 1]);
+        z[j] = dqn_tile_round<EXACT>(z[j]);
+        z[j + 1] = dqn_tile_round<EXACT>(z[j + 1]);
     }
-    if (end.acts != NULL) {
-        *(wide *)end.acts = group::of(z);
-    }
-    if constexpr (CLUSTER == 1) {
-        *(wide *)end.y = group::of(z);
-    } else {
+}
+
+/* The sums of one warp plus biases, LAST: of the last layer, which has no activation and is not
+ * kept: out. */
+template <bool EXACT, bool RELU, bool LAST, int NN, int CLUSTER, int HEIGHT, typename Sums>
+static __device__ __forceinline__ void
+finish_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const Sums &sums,
+               const float *bias, unsigned to_row, unsigned column) {
+    enum { COLUMNS = Sums::COLUMNS };
+    using group = dqn_tile_group<COLUMNS>;
+    using wide = typename group::type;
+    const struct dqn_layer *layer = &c.a->net.layer[l];
+    const unsigned out_ld = (unsigned)layer->out_ld, stride = c.a->net.stride;
+    const enum dqn_activation activation = layer->activation;
 #pragma unroll
-        for (unsigned i = 0; i < CLUSTER; i++) {
-            dqn_store_remote(end.remote[i], group::of(z));
+    for (int odd = 0; odd < 2; odd++) {
+        struct row_end<CLUSTER> to;
+        to.start(c, l, to_row + dqn_tile_row(2 * c.t + odd), column);
+#pragma unroll
+        for (int q = 0; q < NN; q++) {
+            float z[COLUMNS];
+            sums.take(q, odd, z);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                z[j] += bias[j];
+            }
+            const bool kept = !LAST && to.row < c.n_rows;
+            if (!RELU && kept && activation == DQN_SILU) {
+                *(wide *)to.preact = group::of(z);
+            }
+            if (!LAST) {
+                activate_columns<EXACT, RELU, COLUMNS>(activation, z);
+            }
+            if (kept) {
+                *(wide *)to.acts = group::of(z);
+            }
+            if constexpr (CLUSTER == 1) {
+                *(wide *)to.y = group::of(z);
+            } else {
+#pragma unroll
+                for (unsigned i = 0; i < CLUSTER; i++) {
+                    dqn_store_remote(to.remote[i], group::of(z));
+                }
+            }
+            to.go_down(8, stride, out_ld);
         }
     }
 }
@@ -356,7 +395,7 @@ template <bool EXACT, bool RELU, int MT, int NN, int CLUSTER, int HEIGHT, typena
 static __device__ __forceinline__ void
 run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *params,
             unsigned from_row, unsigned to_row, unsigned n, Ready ready) {
-    enum { COLUMNS = 2 * MT, CHAINS = MT * NN < 4 ? 2 : 1, AHEAD = MT == 1 ? 4 : 2 };
+    enum { COLUMNS = 2 * MT, CHAINS = MT * NN < 4 ? 2 : 1, AHEAD = MT == 1 ? 4 : NN == 8 ? 1 : 2 };
     const struct dqn_layer *layer = &c.a->net.layer[l];
     const unsigned in_ld = (unsigned)layer->in_ld, end = c.end_column((unsigned)layer->out_ld);
     const unsigned column = n + COLUMNS * c.g;
@@ -371,20 +410,13 @@ run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *p
     ready();
     sums.place(c.x + from_row * c.a->net.stride, c.a->net.stride);
     sums.run(in_ld);
-    const enum dqn_activation activation = layer->activation;
-#pragma unroll
-    for (int half = 0; half < 2 * NN; half++) {
-        const unsigned row = to_row + half / 2 * 8 + dqn_tile_row(2 * c.t + half % 2);
-        const struct row_end<CLUSTER> to = find_row_end(c, l, row, column);
-        float z[COLUMNS];
-        sums.take(half / 2, half % 2, z);
-#pragma unroll
-        for (int j = 0; j < COLUMNS; j++) {
-            z[j] += bias[j];
-        }
-        if (exists) {
-            give_columns<EXACT, RELU, COLUMNS>(to, activation, z);
-        }
+    if (!exists) {
+        return;
+    }
+    if (l + 1 < c.a->net.n_layers) {
+        finish_columns<EXACT, RELU, false, NN>(c, l, sums, bias, to_row, column);
+    } else {
+        finish_columns<EXACT, RELU, true, NN>(c, l, sums, bias, to_row, column);
     }
 }
 
@@ -608,15 +640,27 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
     const unsigned ld = (unsigned)below->out_ld, out_ld = (unsigned)layer->out_ld;
     const unsigned first = c.first_column(ld), last = c.end_column(ld);
     const unsigned groups = first < last ? (last - first + GROUP - 1) / GROUP : 0;
-    const unsigned splits = groups > 0 && groups < WARPS ? WARPS / groups : 1;
-    const unsigned steps = (out_ld + DEPTH - 1) / DEPTH, each = (steps + splits - 1) / splits;
-    float *sums = c.x; /* [warp][ROWS][GROUP_STRIDE] */
+    const unsigned steps = (out_ld + DEPTH - 1) / DEPTH;
+    /* More than half as many groups as warps: three warps take two groups, the third one their last
+     * third of W's rows. Then there are 16 parts at most, and as many columns that they fit. */
+    const bool thirds = groups > WARPS / 2 && (groups + 1) / 2 * 3 <= WARPS;
+    const unsigned splits = thirds ? 2 : groups > 0 && groups < WARPS ? WARPS / groups : 1;
+    const unsigned each = thirds ? (2 * steps + 2) / 3 : (steps + splits - 1) / splits;
+    unsigned item = c.warp, stop = item + 1, limit = groups * splits;
+    if (thirds) {
+        const bool is_third = c.warp % 3 == 2;
+        item = c.warp / 3 * 2 + (is_third ? groups : c.warp % 3);
+        stop = item + (is_third ? 2 : 1);
+        limit = is_third ? limit : groups;
+    }
+    float *sums = c.x; /* [split][group][ROWS][GROUP_STRIDE] */
     const float *w = a->params + c.agent * a->net.n_params + layer->weight;
-    if (c.warp < groups * splits) {
-        const unsigned split = c.warp / groups, group = c.warp % groups;
-        const unsigned begin = split * each * DEPTH, stop = begin + each * DEPTH;
-        sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, stop < out_ld ? stop : out_ld,
-                                 first + group * GROUP, sums + c.warp * ROWS * GROUP_STRIDE);
+#pragma unroll 1
+    for (; item < stop && item < limit; item++) {
+        const unsigned split = item / groups, group = item % groups;
+        const unsigned begin = split * each * DEPTH, end = begin + each * DEPTH;
+        sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld,
+                                 first + group * GROUP, sums + item * ROWS * GROUP_STRIDE);
     }
     __syncthreads();
     const enum dqn_activation activation = RELU ? DQN_RELU : below->activation;

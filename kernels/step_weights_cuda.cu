@@ -526,7 +526,7 @@ static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
 
 static size_t shared_bytes(const struct dqn_step *step) {
     const size_t rows = step->batch * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
-    return SUM_BYTES > rows ? SUM_BYTES : rows;
+    return rows > SUM_BYTES ? rows : (size_t)SUM_BYTES;
 }
 
 /* One kernel where all blocks of the one agent are on the device together. */
@@ -538,6 +538,8 @@ static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_ste
     int fits = 0;
     DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, WHOLE>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, SUMS>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, SUM_BYTES));
     DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, MOVES>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     DQN_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, k_step_weights<EXACT, WHOLE>,
