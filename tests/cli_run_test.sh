@@ -175,6 +175,17 @@ expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
 says out 'data: 3,000 bars of 900 s'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
+# What was written, where the loading lines are: not on standard output. --quiet says nothing.
+expect 0 "$bin/dqn-data" synth ou written.csv --set synthetic.bars=2000
+says err "written: written.csv: 2,000 bars of 900 s, 2020-01-01 00:00:00 to 2020-01-21 19:45:00 UTC, "
+expect 0 "$bin/dqn-data" convert written.csv written.h5
+says err "written: written.h5: 2,000 bars of 900 s, 2020-01-01 00:00:00 to 2020-01-21 19:45:00 UTC, $(
+  awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
+[ ! -s out ] || fail 'dqn-data convert writes to standard output'
+expect 0 "$bin/dqn-data" convert written.csv written.h5 --quiet
+[ "$(cat out err | wc -c)" -eq 0 ] || fail 'dqn-data convert --quiet prints'
+expect 3 "$bin/dqn-data" describe none.csv
+says err 'none.csv: cannot be opened: No such file or directory; check its name and who may read it'
 mkdir own
 echo mine >own/latest
 expect 0 "$train" short.yaml --set output=own

@@ -80,6 +80,15 @@ static const char *stamp_text(char *text, size_t size, int64_t time_ns) {
     return text;
 }
 
+const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars) {
+    char first[32], last[32], count[32];
+    snprintf(text, size, "%s bars of %g s, %s to %s UTC",
+             dqn_format_count(count, sizeof(count), bars->n), bars->info.bar_seconds,
+             stamp_text(first, sizeof(first), bars->time_ns[0]),
+             stamp_text(last, sizeof(last), bars->time_ns[bars->n - 1]));
+    return text;
+}
+
 static const char *plural(size_t n) {
     return n == 1 ? "" : "s";
 }
@@ -122,12 +131,10 @@ static void print_repairs(const struct dqn_bars_info *info) {
 
 static void print_info(const struct dqn_bars *bars) {
     const struct dqn_bars_info *info = &bars->info;
-    char first[32], last[32], count[32];
+    char span[128];
     dqn_info("data: %s (%s%s%s)", info->source, info->dialect, info->symbol[0] ? ", " : "",
              info->symbol);
-    dqn_info("data: %s bars of %g s, %s to %s UTC", dqn_format_count(count, sizeof(count), bars->n),
-             info->bar_seconds, stamp_text(first, sizeof(first), bars->time_ns[0]),
-             stamp_text(last, sizeof(last), bars->time_ns[bars->n - 1]));
+    dqn_info("data: %s", dqn_bars_span_text(span, sizeof(span), bars));
     size_t n_filled = 0;
     for (size_t i = 0; bars->untradable != NULL && i < bars->n; i++) {
         n_filled += bars->untradable[i];

@@ -39,12 +39,17 @@ struct dqn_bars {
 };
 
 /* Loads data.file, or makes the synthetic market when there is none. `quiet` prints nothing.
- * DQN_ERR_DATA with file:line:column for bad data. */
+ * DQN_ERR_DATA with file:line:column for bad data. Messages name the path, and not the key: the
+ * programs put paths of their command lines there. */
 enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
 void dqn_bars_free(struct dqn_bars *bars);
+
+/* "2,000 bars of 900 s, 2020-01-01 00:00:00 to 2020-01-21 19:45:00 UTC" into a caller's buffer of
+ * 128 bytes or more; returns it. */
+const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars);
 
 /* Arrays for n bars (flags choose the optional ones). */
 enum dqn_status dqn_bars_alloc(struct dqn_bars *out, size_t n, bool volume, bool half_spread,
