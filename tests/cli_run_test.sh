@@ -173,6 +173,7 @@ loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" describe --set synthetic.bars=3000
 expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
 says out 'data: 3,000 bars of 900 s'
+says out 'data: 6 gaps (6 regular closures such as weekends, 0 irregular), 1 segment,'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
 # What was written, where the loading lines are: not on standard output. --quiet says nothing.

@@ -13,6 +13,7 @@ struct dqn_bars_info {
     char sha256[65];    /* of the file's bytes; of the bars for synthetic markets */
     double bar_seconds; /* median distance of stamps */
     size_t n_gaps;      /* distances above 1.5 bars */
+    size_t n_regular;   /* of these, closures that recur weekly, as at weekends and at night */
     size_t n_zero_volume;
     size_t n_duplicates;   /* identical rows dropped */
     size_t n_adjustments;  /* bars where the adjustment factor changed */
