@@ -415,6 +415,51 @@ eval: {episodes: 2}
 walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
 YAML
 expect 0 "$train" walk.yaml --quiet
+# ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
+mkfifo slow.csv
+"$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet
+expect 0 "$train" walk.yaml --name piped --set data.file=walked.csv --quiet
+# stopped_reading COMMAND...: gets half of the file, and SIGTERM; the rest would come after 5 s.
+stopped_reading() {
+  step=$((step + 1))
+  { head -c 200000 walked.csv; exec sleep 5; } >slow.csv &
+  local feeder=$!
+  "$@" >out 2>err </dev/null &
+  local reader=$!
+  sleep 0.5
+  stopped_soon "$reader" 143
+  kill "$feeder" 2>/dev/null
+  wait "$feeder" 2>/dev/null
+}
+stopped_reading "$bin/dqn-data" describe slow.csv
+stopped_reading "$bin/dqn-data" convert slow.csv slow.h5
+[ ! -e slow.h5 ] || fail 'a stopped conversion left its file'
+stopped_reading "$bin/dqn-eval" checkpoints/piped-1/fold-01-seed-1 --latest slow.csv
+stopped_reading "$bin/dqn-bench" collect --set env.name=trading --set data.file="$PWD/slow.csv" \
+  --set device=cpu
+stopped_reading "$train" walk.yaml --set walk_forward.train=0 --set data.file=slow.csv --name alone
+says err 'before the training began'
+stopped_reading "$train" walk.yaml --set data.file=slow.csv --name stopped
+says err "everything is saved: dqn-train --resume $PWD/checkpoints/stopped-1"
+# And while its first run reads the data again, where nobody writes the pipe.
+cat walked.csv >slow.csv &
+"$train" --resume checkpoints/stopped-1 >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/stopped-1/fold-01-seed-1/config.yaml ] && break
+  sleep 0.02
+done
+sleep 0.3
+{ sleep 5; : >slow.csv; } &
+writer=$!
+stopped_soon "$pid" 143
+kill "$writer"
+says err "everything is saved: dqn-train --resume"
+rm slow.csv
+cp walked.csv slow.csv
+expect 0 "$train" --resume checkpoints/stopped-1 --quiet
+cmp -s checkpoints/stopped-1/out-of-sample.csv checkpoints/piped-1/out-of-sample.csv ||
+  fail 'a walk-forward stopped while it read ends otherwise'
 # Killed after its first file, and inside the first run before a checkpoint: the same command goes on.
 for part in '' fold-01-seed-1; do
   mkdir -p killed/"$part"
