@@ -455,7 +455,7 @@ def report(sweep):
     for r in rows:
         value = "" if r["value"] is None else f"{r['value']:.6g}"
         params = "  ".join(f"{shown(r['params'].get(n)):>{len(n)}}" for n in names)
-        print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}")
+        print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}".rstrip())
     plotted = plot(sweep, [r for r in rows if r["value"] is not None], names)
     also = " and sweep.png hold" if plotted else " holds"
     print(f"\n{sweep.output}/results.csv{also} the same")

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -139,10 +140,24 @@ static enum dqn_status run_check(const struct dqn_cli *cli, struct dqn_config *c
     return status;
 }
 
+/* One line of what a file holds now; its size only where it has one (no pipe). */
+static void say_written(const struct dqn_bars *bars, const char *path) {
+    char span[128], bytes[32];
+    struct stat info;
+    const bool sized = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    dqn_info("written: %s: %s%s%s", path, dqn_bars_span_text(span, sizeof(span), bars),
+             sized ? ", " : "",
+             sized ? dqn_format_bytes(bytes, sizeof(bytes), (uint64_t)info.st_size) : "");
+}
+
 static enum dqn_status write_bars(const struct dqn_bars *bars, const char *path,
                                   const struct dqn_config *config) {
     const bool hdf5 = ends_with(path, ".h5") || ends_with(path, ".hdf5");
-    return hdf5 ? dqn_bars_write_hdf5(bars, path, &config->data) : dqn_bars_write_csv(bars, path);
+    DQN_TRY(hdf5 ? dqn_bars_write_hdf5(bars, path, &config->data) : dqn_bars_write_csv(bars, path));
+    if (strcmp(path, "-") != 0) {
+        say_written(bars, path);
+    }
+    return DQN_OK;
 }
 
 static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config *config) {
@@ -156,7 +171,7 @@ static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config 
     }
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 2));
     DQN_TRY(dqn_bars_load(&bars, config, false));
-    const enum dqn_status status = dqn_bars_write_hdf5(&bars, out, &config->data);
+    const enum dqn_status status = write_bars(&bars, out, config);
     dqn_bars_free(&bars);
     return status;
 }

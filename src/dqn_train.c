@@ -52,17 +52,30 @@ static atomic_int phase = TRAINING;
 static struct dqn_run_folder_undo undo; /* PREPARING a new run: its folder goes again */
 static atomic_bool undo_planned;
 
+static atomic_bool walk_reads; /* inside a walk-forward, all of it saved so far */
+static char all_saved[DQN_TEXT_MAX + 80];
+
+#define SAVED_TEXT "interrupted; everything is saved: dqn-train --resume %s"
+
+/* The handler's line, made beforehand. */
+static void plan_all_saved(const char *folder) {
+    snprintf(all_saved, sizeof all_saved, "warning: " SAVED_TEXT "\n",
+             dqn_text_is_plain(folder) ? folder : "FOLDER");
+}
+
 static void leave_at_once(int number) {
     static const char preparing[] =
         "warning: interrupted before the training began; no run was changed\n";
     static const char reporting[] = "warning: interrupted inside the report; the training is "
                                     "complete and saved, and dqn-eval makes the report\n";
-    const bool early = atomic_load(&phase) == PREPARING;
-    if (early && atomic_load(&undo_planned)) {
+    const int now = atomic_load(&phase);
+    const char *const text = now == PREPARING   ? preparing
+                             : now == REPORTING ? reporting
+                                                : all_saved;
+    if (now == PREPARING && atomic_load(&undo_planned)) {
         dqn_run_folder_undo(&undo);
     }
-    const ssize_t written = write(STDERR_FILENO, early ? preparing : reporting,
-                                  early ? sizeof preparing - 1 : sizeof reporting - 1);
+    const ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
     _exit(128 + number);
 }
@@ -72,7 +85,7 @@ static void leave_at_once(int number) {
  * saved the first one ends the process at once too. */
 static void on_signal(int number) {
     static atomic_int n_signals;
-    if (atomic_load(&phase) != TRAINING) {
+    if (atomic_load(&phase) != TRAINING || atomic_load(&walk_reads)) {
         leave_at_once(number);
     }
     atomic_store(&stop_signal, number);
@@ -301,7 +314,8 @@ static enum dqn_status train_walk(const struct dqn_config *config, const char *f
     const struct dqn_walk_options walk_options = {.config = config,
                                                   .folder = folder,
                                                   .quiet = dqn_cli_has(cli, "--quiet"),
-                                                  .stop = &stop_signal};
+                                                  .stop = &stop_signal,
+                                                  .reading = &walk_reads};
     return dqn_walk_forward(&walk_options, NULL, stopped);
 }
 
@@ -394,6 +408,7 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         if (wanted == NULL && !begun) {
             atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
         }
+        plan_all_saved(folder.path);
         install_handlers();
         if (begun) {
             status = dqn_run_folder_write_config(folder.path, text, NULL);
@@ -404,7 +419,7 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
                            stopped);
         }
         if (*stopped) {
-            dqn_warn("interrupted; everything is saved: dqn-train --resume %s", folder.path);
+            dqn_warn(SAVED_TEXT, folder.path);
         }
         if (!begun && wanted == NULL) {
             dqn_run_folder_discard(&folder, NULL);

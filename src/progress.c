@@ -67,7 +67,14 @@ void dqn_progress_end(struct dqn_progress *p) {
     }
 }
 
+/* The legend is for the whole process: a walk-forward has a header for each of its runs. */
 static void show_header(void) {
+    static bool legend_shown;
+    if (!legend_shown) {
+        printf(
+            "(columns of metrics.csv: Q is q_mean, return is return_mean, score is eval_return)\n");
+        legend_shown = true;
+    }
     printf("%6s %10s %9s %9s %9s %9s %9s %7s %9s %9s\n", "epoch", "env steps", "updates", "loss",
            "Q", "return", "score", "epsilon", "steps/s", "updates/s");
 }

@@ -196,6 +196,28 @@ static enum dqn_status read_result(struct dqn_walk_run *run, const char *path) {
     return status;
 }
 
+/* ---- stops ----------------------------------------------------------------------------------- */
+
+static bool stop_wanted(const struct dqn_walk_options *o) {
+    return o->stop != NULL && *o->stop != 0;
+}
+
+static void set_reading(const struct dqn_walk_options *o, bool reading) {
+    if (o->reading != NULL) {
+        atomic_store(o->reading, reading);
+    }
+}
+
+/* From here on a signal may end the process. False where one came before: then nothing is read. */
+static bool begin_reading(const struct dqn_walk_options *o) {
+    set_reading(o, true);
+    if (stop_wanted(o)) {
+        set_reading(o, false);
+        return false;
+    }
+    return true;
+}
+
 /* ---- passes over validation and test --------------------------------------------------------- */
 
 struct pass {
@@ -344,9 +366,14 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         .stop = o->stop,
         .stop_at_steps = o->stop_at_steps};
     struct dqn_trainer *trainer = NULL;
+    *stopped = !begin_reading(o);
+    if (*stopped) {
+        return DQN_OK;
+    }
     dqn_log_set_quiet(o->quiet || !first); /* the same data and network every time */
     enum dqn_status status = dqn_trainer_create(&trainer, &options);
     dqn_log_set_quiet(o->quiet);
+    set_reading(o, false);
     if (status == DQN_OK) {
         status = dqn_trainer_run(trainer, stopped);
     }
@@ -427,7 +454,7 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
     DQN_TRY_GOTO(dqn_alloc((void **)&place, 1, sizeof *place, "paths"));
     for (size_t i = 0; i < walk->n_folds * walk->n_seeds && !*stopped; i++) {
         const size_t fold = i / walk->n_seeds;
-        if (o->stop != NULL && *o->stop != 0) { /* between runs */
+        if (stop_wanted(o)) { /* between runs */
             *stopped = true;
             break;
         }
@@ -457,9 +484,16 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
                                  bool *stopped) {
     struct dqn_walk walk;
     struct dqn_bars bars;
-    *stopped = false;
+    *stopped = !begin_reading(options);
+    if (*stopped) {
+        if (out != NULL) {
+            memset(out, 0, sizeof *out);
+        }
+        return DQN_OK;
+    }
     enum dqn_status status = plan_on_data(options->config, true, &walk, &bars);
     dqn_bars_free(&bars);
+    set_reading(options, false);
     if (status == DQN_OK && !options->quiet) {
         dqn_info("walk-forward: %zu folds of %zu seeds over %zu bars", walk.n_folds, walk.n_seeds,
                  walk.n_bars);

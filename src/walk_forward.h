@@ -55,6 +55,8 @@ struct dqn_walk_options {
     const char *folder; /* of the run; what is finished in it is not run again */
     bool quiet;
     const atomic_int *stop; /* not 0: end at the next step, of a pass too; NULL = never */
+    atomic_bool *reading;   /* gets true while data is read, which does not look at `stop`, and all
+                               is saved: a signal may end the process; NULL = nobody asks */
     uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 

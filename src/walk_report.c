@@ -8,6 +8,7 @@
 
 #include "file_ops.h"
 #include "market/performance.h"
+#include "market/trading_report.h"
 #include "walk_forward.h"
 
 static const struct dqn_walk_run *fold_runs(const struct dqn_walk *walk, size_t fold) {
@@ -22,7 +23,8 @@ static bool all_done(const struct dqn_walk *walk) {
     return walk->done == walk->n_folds * walk->n_seeds;
 }
 
-/* Median, lowest and highest test result of a fold's seeds. */
+/* Median (of an even number the mean of the middle two), lowest and highest test result of a fold's
+ * seeds. */
 struct range {
     double median, low, high;
 };
@@ -90,9 +92,11 @@ static enum dqn_status print_fold(const struct dqn_walk *walk, size_t fold, FILE
     for (size_t i = 0; i < walk->n_seeds; i++) {
         const struct dqn_walk_run *run = &fold_runs(walk, fold)[i];
         fprintf(out,
-                "      seed %-4" PRId64 " validation %+9.2f   test %+9.2f   epoch %" PRIu64 "%s\n",
+                "      seed %-4" PRId64 " validation %+9.2f   test %+9.2f   epoch %" PRIu64
+                "%s%s%s\n",
                 run->seed, 100.0 * run->validation, 100.0 * run->test, run->best_epoch,
-                i == chosen ? "   median by validation" : "");
+                i == chosen ? "   " : "", i == chosen ? dqn_seed_choice(walk->n_seeds) : "",
+                i == chosen ? " by validation" : "");
     }
     return DQN_OK;
 }
@@ -113,9 +117,9 @@ enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out) {
     }
     DQN_TRY(chain_folds(walk, &chain));
     fprintf(out,
-            "out of sample, the median seeds chained: %zu steps, log return %+.2f %% (the "
+            "out of sample, the %s seeds chained: %zu steps, log return %+.2f %% (the "
             "market %+.2f %%),\n",
-            chain.steps, 100.0 * chain.gain, 100.0 * chain.market);
+            dqn_seed_choice(walk->n_seeds), chain.steps, 100.0 * chain.gain, 100.0 * chain.market);
     fprintf(out, "Sharpe ratio %.2f (%.0f bars a year), largest drawdown %.2f %%\n",
             chain.performance.sharpe, walk->bars_per_year, 100.0 * chain.performance.max_drawdown);
     return DQN_OK;
@@ -172,8 +176,10 @@ static enum dqn_status put_all(const struct dqn_walk *walk, const struct dqn_con
             all_done(walk) ? "true" : "false",
             dqn_config_choice("walk_forward.mode", config->walk_forward.mode),
             config->walk_forward.warm_start ? "true" : "false", walk->n_bars);
-    fprintf(out, "  \"runs_done\": %zu, \"test_evaluations\": %zu,\n  \"folds\": [", walk->done,
-            walk->done);
+    fprintf(out,
+            "  \"runs_done\": %zu, \"test_evaluations\": %zu, \"seed_choice\": \"%s validation "
+            "return\",\n  \"folds\": [",
+            walk->done, walk->done, dqn_seed_choice(walk->n_seeds));
     for (size_t fold = 0; fold < walk->n_folds; fold++) {
         DQN_TRY(put_fold(walk, fold, out));
     }

@@ -241,6 +241,88 @@ Test(bars_csv, gaps) {
     dqn_bars_free(&bars);
 }
 
+/* Twelve weeks of working days from Monday 2024-01-01 on, each of the hours [first, last] of New
+ * York or, with first = last, one bar a day. Left out: what `out` says of hour h of day d. */
+static void load_weeks(struct dqn_bars *bars, int first, int last, bool (*out)(int d, int h)) {
+    static char text[40000];
+    size_t used = (size_t)sprintf(text, "date,open,high,low,close\n");
+    for (int d = 0; d < 84; d++) {
+        const time_t noon = (19723 + d) * 86400 + 43200;
+        struct tm day;
+        cr_assert_not_null(gmtime_r(&noon, &day));
+        for (int h = first; h <= last && d % 7 < 5; h++) {
+            if (!out(d, h)) {
+                used += strftime(text + used, 64, "%Y-%m-%d", &day);
+                used += (size_t)sprintf(text + used, " %02d:00,1,1,1,1\n", h);
+            }
+        }
+    }
+    cr_assert_eq(load_text(bars, text, "data.timezone=America/New_York", ""), DQN_OK, "%s",
+                 dqn_error_text());
+}
+
+static bool no_holes(int d, int h) {
+    (void)d;
+    (void)h;
+    return false;
+}
+
+static bool holidays(int d, int h) { /* a Monday, a Wednesday, a Friday, and two weeks on another */
+    (void)h;
+    return d == 14 || d == 37 || d == 60 || d == 74;
+}
+
+static bool two_lost_hours(int d, int h) {
+    return (d == 10 || d == 43) && h == 11;
+}
+
+/* Closing hours are told from holes; clocks are set forward on 2024-03-10, so that in UTC the hours
+ * differ before and after. */
+Test(bars_csv, regular_closures) {
+    static const struct {
+        int first, last;
+        bool (*out)(int d, int h);
+        size_t n_gaps, n_regular;
+    } cases[] = {
+        {0, 0, no_holes, 11, 11},  /* the weekends */
+        {0, 0, holidays, 12, 8},   /* three of them are longer, and there is the Wednesday */
+        {9, 15, no_holes, 59, 59}, /* the nights, too */
+        {9, 15, two_lost_hours, 61, 59},
+        {9, 15, holidays, 55, 51}, /* a holiday joins two nights into one hole */
+        {0, 23, no_holes, 11, 11},
+    };
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        struct dqn_bars bars;
+        load_weeks(&bars, cases[i].first, cases[i].last, cases[i].out);
+        cr_expect_eq(bars.info.n_gaps, cases[i].n_gaps, "case %zu: %zu gaps", i, bars.info.n_gaps);
+        cr_expect_eq(bars.info.n_regular, cases[i].n_regular, "case %zu: %zu regular", i,
+                     bars.info.n_regular);
+        dqn_bars_free(&bars);
+    }
+}
+
+/* Minutes that are missing every week in a thin market are no closing hours, and one week does not
+ * show what recurs. */
+Test(bars_csv, no_regular_closures) {
+    static char text[300000];
+    struct dqn_bars bars;
+    size_t used = (size_t)sprintf(text, "time,open,high,low,close\n");
+    for (int64_t minute = 0; minute < 6 * 7 * 1440; minute += 10) {
+        if (minute % (7 * 1440) != 500) {
+            used +=
+                (size_t)sprintf(text + used, "%lld,1,1,1,1\n", 1700000000 + 60 * (long long)minute);
+        }
+    }
+    cr_assert_eq(load_text(&bars, text, "", ""), DQN_OK, "%s", dqn_error_text());
+    cr_expect_eq(bars.info.n_gaps, 6u);
+    cr_expect_eq(bars.info.n_regular, 0u);
+    dqn_bars_free(&bars);
+    cr_assert_eq(load_bars(&bars, "tests/data/market/stooq-daily.csv", "", "", ""), DQN_OK);
+    cr_expect_eq(bars.info.n_gaps, 1u);
+    cr_expect_eq(bars.info.n_regular, 0u);
+    dqn_bars_free(&bars);
+}
+
 /* What comes later in a file changes nothing before it, fills included. */
 Test(bars_csv, fills_look_back_only) {
     struct dqn_bars whole, cut;

@@ -257,6 +257,37 @@ static void refused(hid_t file, const char *path, const char *part) {
     unlink(path);
 }
 
+/* A table that says it has n rows, of which the first two chunks of 1024 are in the file. */
+static void put_claim(hid_t file, hsize_t n) {
+    static struct {
+        int64_t time;
+        double price[4];
+    } rows[2048];
+    const hsize_t chunk = 1024, written = DQN_COUNT_OF(rows), first = 0;
+    const hid_t row = H5Tcreate(H5T_COMPOUND, sizeof(rows[0]));
+    H5Tinsert(row, "time", 0, H5T_NATIVE_INT64);
+    for (size_t c = 0; c < 4; c++) {
+        H5Tinsert(row, names[c], 8 + 8 * c, H5T_NATIVE_DOUBLE);
+    }
+    for (size_t i = 0; i < DQN_COUNT_OF(rows); i++) {
+        rows[i].time = (canonical_minute_s + 60 * (int64_t)i) * 1000000000;
+        for (size_t c = 0; c < 4; c++) {
+            rows[i].price[c] = 1.0;
+        }
+    }
+    const hid_t space = H5Screate_simple(1, &n, NULL), part = H5Screate_simple(1, &written, NULL);
+    const hid_t chunked = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(chunked, 1, &chunk);
+    const hid_t dataset = H5Dcreate2(file, "bars", row, space, H5P_DEFAULT, chunked, H5P_DEFAULT);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &written, NULL);
+    cr_assert(H5Dwrite(dataset, row, part, space, H5P_DEFAULT, rows) >= 0);
+    H5Dclose(dataset);
+    H5Pclose(chunked);
+    H5Sclose(part);
+    H5Sclose(space);
+    H5Tclose(row);
+}
+
 Test(bars_hdf5, refusals) {
     char path[64];
     const double nan_prices[CANONICAL_BARS] = {NAN, 1.0, 1.0, 1.0, 1.0, 1.0};
@@ -310,6 +341,10 @@ Test(bars_hdf5, refusals) {
     H5Pclose(chunked);
     H5Sclose(wide);
     refused(file, path, "says that it has 1,125,899,906,842,624 rows, but a file of ");
+    /* The rest would be read as zeros, gigabytes of them. */
+    file = create(path);
+    put_claim(file, 3000000);
+    refused(file, path, "says that it has 3,000,000 rows, and has room for 2,048: it is damaged");
     file = create(path);
     put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "open");
     const hsize_t two[2] = {2, 3};

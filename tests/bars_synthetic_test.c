@@ -224,6 +224,7 @@ Test(bars_synthetic, realistic_looks_like_a_market) {
     config.synthetic.substeps = 8;
     make(&bars);
     cr_assert_eq(bars.info.n_gaps, 499u); /* 60000 bars are 500 weeks of 120 */
+    cr_assert_eq(bars.info.n_regular, 499u);
     double volume[24] = {0.0}, squares[24] = {0.0};
     double *const r = log_returns(&bars), *const size = calloc(bars.n, sizeof(double));
     cr_assert_not_null(size);

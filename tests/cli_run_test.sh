@@ -8,32 +8,8 @@ same=$(cd "$2" && pwd)/h5_same
 repeats=${3:-2}
 RANDOM=${4:-1}
 train=$bin/dqn-train
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failures=0
-step=0
-
-fail() {
-  failures=$((failures + 1))
-  echo "FAIL: $*" >&2
-  [ -s out ] && sed 's/^/  out: /' out | tail -5 >&2
-  [ -s err ] && sed 's/^/  err: /' err | tail -5 >&2
-}
-
-# expect CODE COMMAND...: runs it, output in the files out and err, and checks the exit code.
-expect() {
-  local want=$1 code=0
-  shift
-  step=$((step + 1))
-  "$@" >out 2>err </dev/null || code=$?
-  [ "$code" -eq "$want" ] || fail "exit code $code instead of $want: ${*/#$bin\//}"
-}
-
-# says FILE TEXT: what the last command wrote to out or err.
-says() {
-  grep -qF -- "$2" "$1" || fail "$1 does not say '$2'"
-}
+# shellcheck source=tests/cli_helpers.sh
+. "$(dirname "$0")/cli_helpers.sh"
 
 same_checkpoint() {
   "$same" "$1" "$2" 2>err || fail "$1 and $2 differ"
@@ -135,6 +111,15 @@ expect 2 "$bin/dqn-eval"
 
 # ---- runs and folders ----
 expect 0 "$train" short.yaml
+# The legend tells which columns of metrics.csv the lines show: they are these.
+says out 'Q is q_mean, return is return_mean, score is eval_return'
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  { printf "%d %.4g %.4g %.4g\n", $1, $at["q_mean"], $at["return_mean"], $at["eval_return"] }' \
+  checkpoints/short-1/metrics.csv >columns
+awk '$1 == "epoch" { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  at["Q"] && $1 ~ /^[0-9]+$/ { print $1, $(at["Q"] - 1), $(at["return"] - 1), $(at["score"] - 1) }' \
+  out | cmp -s - columns || fail 'the lines of the epochs are not what the legend says'
+[ "$(wc -l <columns)" -eq 4 ] || fail 'there are not four epochs'
 expect 0 "$train" short.yaml
 for n in 1 2; do
   [ -d "checkpoints/short-$n" ] || fail "there is no folder of run $n"
@@ -173,8 +158,20 @@ loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" describe --set synthetic.bars=3000
 expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
 says out 'data: 3,000 bars of 900 s'
+says out 'data: 6 gaps (6 regular closures such as weekends, 0 irregular), 1 segment,'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
+# What was written, where the loading lines are: not on standard output. --quiet says nothing.
+expect 0 "$bin/dqn-data" synth ou written.csv --set synthetic.bars=2000
+says err "written: written.csv: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
+expect 0 "$bin/dqn-data" convert written.csv written.h5
+says err "written: written.h5: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
+  awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
+[ ! -s out ] || fail 'dqn-data convert writes to standard output'
+expect 0 "$bin/dqn-data" convert written.csv written.h5 --quiet
+[ "$(cat out err | wc -c)" -eq 0 ] || fail 'dqn-data convert --quiet prints'
+expect 3 "$bin/dqn-data" describe none.csv
+says err 'none.csv: cannot be opened: No such file or directory; check its name and who may read it'
 mkdir own
 echo mine >own/latest
 expect 0 "$train" short.yaml --set output=own
@@ -418,6 +415,51 @@ eval: {episodes: 2}
 walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
 YAML
 expect 0 "$train" walk.yaml --quiet
+# ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
+mkfifo slow.csv
+"$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet
+expect 0 "$train" walk.yaml --name piped --set data.file=walked.csv --quiet
+# stopped_reading COMMAND...: gets half of the file, and SIGTERM; the rest would come after 5 s.
+stopped_reading() {
+  step=$((step + 1))
+  { head -c 200000 walked.csv; exec sleep 5; } >slow.csv &
+  local feeder=$!
+  "$@" >out 2>err </dev/null &
+  local reader=$!
+  sleep 0.5
+  stopped_soon "$reader" 143
+  kill "$feeder" 2>/dev/null
+  wait "$feeder" 2>/dev/null
+}
+stopped_reading "$bin/dqn-data" describe slow.csv
+stopped_reading "$bin/dqn-data" convert slow.csv slow.h5
+[ ! -e slow.h5 ] || fail 'a stopped conversion left its file'
+stopped_reading "$bin/dqn-eval" checkpoints/piped-1/fold-01-seed-1 --latest slow.csv
+stopped_reading "$bin/dqn-bench" collect --set env.name=trading --set data.file="$PWD/slow.csv" \
+  --set device=cpu
+stopped_reading "$train" walk.yaml --set walk_forward.train=0 --set data.file=slow.csv --name alone
+says err 'before the training began'
+stopped_reading "$train" walk.yaml --set data.file=slow.csv --name stopped
+says err "everything is saved: dqn-train --resume $PWD/checkpoints/stopped-1"
+# And while its first run reads the data again, where nobody writes the pipe.
+cat walked.csv >slow.csv &
+"$train" --resume checkpoints/stopped-1 >out 2>err </dev/null &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+  [ -e checkpoints/stopped-1/fold-01-seed-1/config.yaml ] && break
+  sleep 0.02
+done
+sleep 0.3
+{ sleep 5; : >slow.csv; } &
+writer=$!
+stopped_soon "$pid" 143
+kill "$writer"
+says err "everything is saved: dqn-train --resume"
+rm slow.csv
+cp walked.csv slow.csv
+expect 0 "$train" --resume checkpoints/stopped-1 --quiet
+cmp -s checkpoints/stopped-1/out-of-sample.csv checkpoints/piped-1/out-of-sample.csv ||
+  fail 'a walk-forward stopped while it read ends otherwise'
 # Killed after its first file, and inside the first run before a checkpoint: the same command goes on.
 for part in '' fold-01-seed-1; do
   mkdir -p killed/"$part"
@@ -466,5 +508,4 @@ says err 'names no folder'
 expect 2 "$train" short.yaml --set train.replay_ratio=1e-9
 says err 'makes no update'
 
-echo "$step commands, a whole run takes $whole_ms ms, $failures failures"
-[ "$failures" -eq 0 ]
+finish "cli_run, a whole run takes $whole_ms ms"

@@ -3,24 +3,10 @@
 # from the tables, and that the action for the newest bar is the one that the evaluation took there.
 # Usage: report_cli_test.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
-bin=$1
+bin=$(cd "$1" && pwd)
 scripts=$(cd "$(dirname "$0")/../scripts" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
-
-# expect CODE COMMAND...
-expect() {
-  local code=$1 got=0
-  shift
-  "$@" >out.txt 2>err.txt || got=$?
-  [ "$got" -eq "$code" ] || fail "exit $got, not $code: $* ($(tail -1 err.txt))"
-}
+# shellcheck source=tests/cli_helpers.sh
+. "$(dirname "$0")/cli_helpers.sh"
 
 cat >trading.yaml <<'YAML'
 env: {lanes: 4, episode_bars: 256}
@@ -33,11 +19,11 @@ eval: {episodes: 2}
 report: {random_runs: 20, bootstrap: 200}
 YAML
 expect 0 "$bin/dqn-train" trading.yaml --name run --set output=runs --set threads=1 --device cpu
-grep -q "^Verdict: " out.txt || fail "no verdict at the end of training"
+grep -q "^Verdict: " out || fail "no verdict at the end of training"
 run=runs/run-1
 
 expect 0 "$bin/dqn-eval" $run --report deep/er/report --steps --trials 7
-grep -q "^Verdict: " out.txt || fail "no verdict on the terminal"
+grep -q "^Verdict: " out || fail "no verdict on the terminal"
 for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do
   [ -s deep/er/report/$file ] || fail "no $file"
 done
@@ -55,7 +41,7 @@ fi
 # Other data than the agent was trained on: a warning, and in report.json.
 grep -q '"data_changed": false' deep/er/report/report.json || fail "the data are not compared"
 expect 0 "$bin/dqn-eval" $run --set synthetic.seed=9 --report other
-grep -q "^Warning: These are not the data" out.txt || fail "no warning of other data"
+grep -q "^Warning: These are not the data" out || fail "no warning of other data"
 grep -q '"data_changed": true' other/report.json || fail "report.json does not say so"
 
 # A walk-forward: no report before its end, then one over all folds.
@@ -71,23 +57,23 @@ eval: {episodes: 2}
 report: {random_runs: 10, bootstrap: 100}
 YAML
 expect 0 "$bin/dqn-train" walk.yaml --name walk --set output=runs --set threads=1 --device cpu
-grep -q "dqn-eval .*runs/walk-1 --report DIR" out.txt || fail "the way to the report is not told: $(tail -2 out.txt)"
+grep -q "dqn-eval .*runs/walk-1 --report DIR" out || fail "the way to the report is not told: $(tail -2 out)"
 expect 0 "$bin/dqn-eval" runs/walk-1 --report walked --steps
-grep -q "3 folds out of sample" out.txt || fail "no folds on the terminal"
+grep -q "3 folds out of sample" out || fail "no folds on the terminal"
 grep -q "Fold by fold" walked/report.html || fail "no folds on the page"
 head -1 walked/equity.csv | grep -q ",fold$" || fail "no folds in equity.csv"
 if command -v python3 >/dev/null; then
   expect 0 python3 "$scripts/check_report.py" walked
-  grep -q "fold 3: as tested then" out.txt || fail "the folds are not checked"
+  grep -q "fold 3: as tested then" out || fail "the folds are not checked"
 fi
 expect 0 "$bin/dqn-eval" runs/walk-1 --set threads=3 --report walked-threads --steps
 diff -r walked walked-threads || fail "the report of a walk-forward depends on the number of threads"
 expect 2 "$bin/dqn-eval" runs/walk-1 --split validation
-grep -q "fold-01-seed-1" err.txt || fail "no way out is told: $(cat err.txt)"
+grep -q "fold-01-seed-1" err || fail "no way out is told: $(cat err)"
 expect 0 "$bin/dqn-eval" runs/walk-1/fold-01-seed-1
 mv runs/walk-1/fold-03-seed-3/test.csv hidden.csv
 expect 7 "$bin/dqn-eval" runs/walk-1
-grep -q "dqn-train --resume runs/walk-1" err.txt || fail "no way on is told: $(cat err.txt)"
+grep -q "dqn-train --resume runs/walk-1" err || fail "no way on is told: $(cat err)"
 
 # The newest bar: the market up to the first decision of the test split, as a file.
 expect 0 "$bin/dqn-data" synth realistic market.csv --config trading.yaml --quiet
@@ -95,21 +81,21 @@ IFS=, read -r decided _ action _ < <(sed -n 2p deep/er/report/steps.csv)
 awk -v last="$decided" -F, '{ print } $1 == last { exit }' market.csv >until.csv
 [ "$(tail -1 until.csv | cut -d, -f1)" = "$decided" ] || fail "$decided is not in the market"
 expect 0 "$bin/dqn-eval" $run --latest until.csv --json
-grep -q "\"time\": \"$decided\"" out.txt || fail "another bar: $(cat out.txt)"
-grep -q "\"action\": $action," out.txt || fail "not action $action: $(cat out.txt)"
+grep -q "\"time\": \"$decided\"" out || fail "another bar: $(cat out)"
+grep -q "\"action\": $action," out || fail "not action $action: $(cat out)"
 expect 0 "$bin/dqn-eval" $run --latest until.csv --exposure -0.5
-grep -q "Held: exposure -0.5" out.txt || fail "the exposure is not said"
-grep -q "was trained on bars" err.txt && fail "the bars' length is said to differ: $(cat err.txt)"
-grep -Eq "by (a (patient|normal)|an aggressive) (market|limit|ioc) order" out.txt ||
-  fail "the order is not said: $(cat out.txt)"
+grep -q "Held: exposure -0.5" out || fail "the exposure is not said"
+grep -q "was trained on bars" err && fail "the bars' length is said to differ: $(cat err)"
+grep -Eq "by (a (patient|normal)|an aggressive) (market|limit|ioc) order" out ||
+  fail "the order is not said: $(cat out)"
 
 # Bars of another length than in training.
 expect 0 "$bin/dqn-data" synth realistic hours.csv --quiet \
   --set synthetic.bars=1000 --set synthetic.bar_seconds=3600
 expect 0 "$bin/dqn-eval" $run --latest hours.csv --json
-grep -q '"bar_seconds": 3600,' out.txt || fail "no length of bars: $(cat out.txt)"
-grep -q "hours.csv has bars of 3600 s, and this agent was trained on bars of 900 s" err.txt ||
-  fail "no warning of hourly bars: $(cat err.txt)"
+grep -q '"bar_seconds": 3600,' out || fail "no length of bars: $(cat out)"
+grep -q "hours.csv has bars of 3600 s, and this agent was trained on bars of 900 s" err ||
+  fail "no warning of hourly bars: $(cat err)"
 
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
 expect 2 "$bin/dqn-eval" $run --report x --trials 0
@@ -124,14 +110,14 @@ expect 2 "$bin/dqn-eval" ''
 [ ! -e x ] || fail "a refused report made its folder"
 head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
-grep -q "data.gaps" err.txt && fail "a remedy that is none, there is no hole: $(cat err.txt)"
+grep -q "data.gaps" err && fail "a remedy that is none, there is no hole: $(cat err)"
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
 head -n 800 market.csv >few.csv
 expect 3 "$bin/dqn-train" trading.yaml --name few --set output=runs --set data.file=few.csv
-grep -q "in 1 segment, where not 2 bars are left" err.txt || fail "no reason: $(cat err.txt)"
-grep -q "data.gaps" err.txt && fail "a remedy that is none, there is no hole: $(cat err.txt)"
+grep -q "in 1 segment, where not 2 bars are left" err || fail "no reason: $(cat err)"
+grep -q "data.gaps" err && fail "a remedy that is none, there is no hole: $(cat err)"
 expect 5 "$bin/dqn-eval" $run --report /sys/none
-grep -q "No such file" err.txt && fail "the reason is another one: $(cat err.txt)"
+grep -q "No such file" err && fail "the reason is another one: $(cat err)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
 
@@ -147,7 +133,7 @@ expect 0 "${report[@]}"
 whole_us=$((($(date +%s%N) - begun) / 1000))
 for ((i = 1; i <= 12; i++)); do
   before=$(inodes kept)
-  "${report[@]}" --trials $((i + 1)) >out.txt 2>err.txt &
+  "${report[@]}" --trials $((i + 1)) >out 2>err &
   pid=$!
   sleep "$(printf '0.%06d' $((whole_us * i / 12 < 999999 ? whole_us * i / 12 : 999999)))"
   kill -TERM $pid 2>/dev/null || true
@@ -167,4 +153,4 @@ for ((i = 1; i <= 12; i++)); do
   [ ! -e out.csv ] || cmp -s out.csv market.csv || fail "half a market was written"
   rm -f out.csv
 done
-echo "report: ok"
+finish report_cli

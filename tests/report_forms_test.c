@@ -333,6 +333,35 @@ Test(report_forms, a_walk_forward_has_the_same_figures_in_all) {
     free_scene(s);
 }
 
+/* Each form says which seed stands for a fold: of an even number there is none in the middle. */
+Test(report_forms, all_say_how_a_seed_is_chosen) {
+    static const char *const says[][3] = {
+        /* 3 seeds, 2 seeds; with what each must not say */
+        [JSON] = {"\"seed_choice\": \"median validation return\"",
+                  "\"seed_choice\": \"lower median validation return\"", "\"median"},
+        [PAGE] = {"the one with the median validation return, so neither the best nor the worst",
+                  "the one with the lower median validation return, of the two in the middle the "
+                  "worse one",
+                  "neither the best"},
+        [TERMINAL] = {"of the 3 of a fold the one with the median validation return",
+                      "of the 2 of a fold the one with the lower median validation return",
+                      "the median"},
+    };
+    void *const contexts[] = {&zero, &one};
+    struct scene *s = walk_scene(usual, busy, contexts);
+    for (enum form form = JSON; form <= TERMINAL; form++) {
+        for (size_t even = 0; even < 2; even++) {
+            s->folds[0].n_seeds = s->folds[1].n_seeds = 3 - even;
+            char *text = written(&s->report, form);
+            cr_expect_not_null(strstr(text, says[form][even]), "form %d, even %zu", form, even);
+            cr_expect_eq(strstr(text, says[form][2]) == NULL, even == 1, "form %d, even %zu", form,
+                         even);
+            free(text);
+        }
+    }
+    free_scene(s);
+}
+
 /* ---- a walk-forward's account ---------------------------------------------------------------- */
 
 /* A fold's part alone, as a report of its own. */

@@ -10,29 +10,8 @@ if ! "$python" -c 'import optuna, yaml, matplotlib' 2>/dev/null; then
   echo "skipped: $python has not all of optuna, pyyaml, matplotlib"
   exit 77
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-fail() {
-  echo "FAILED: $*" >&2
-  sed 's/^/  out: /' out.txt >&2
-  sed 's/^/  err: /' err.txt >&2
-  exit 1
-}
-
-# expect CODE COMMAND...
-expect() {
-  local code=$1 got=0
-  shift
-  "$@" >out.txt 2>err.txt </dev/null || got=$?
-  [ "$got" -eq "$code" ] || fail "exit $got, not $code: $*"
-}
-
-# says FILE TEXT
-says() {
-  grep -qF -- "$2" "$1" || fail "$1 does not say '$2'"
-}
+# shellcheck source=tests/cli_helpers.sh
+. "$(dirname "$0")/cli_helpers.sh"
 
 # spec NAME SED_SCRIPT: a variation of the specification.
 spec() {
@@ -61,29 +40,30 @@ YAML
 
 # ---- a sweep; a number as dqn-train writes it; a second call has nothing left to do ----
 expect 0 "$python" "$sweep" good.yaml
-[ "$(grep -c '^trial .* done ' out.txt)" -eq 2 ] || fail 'not two trials'
+[ "$(grep -c '^trial .* done ' out)" -eq 2 ] || fail 'not two trials'
 "$python" - <<'PYTHON' || fail 'learning rates outside their range'
 import csv
 rows = list(csv.DictReader(open("study ü ?/results.csv")))
 assert len(rows) == 2 and all(1e-5 <= float(r["learner.lr"]) <= 1e-2 for r in rows), rows
 PYTHON
+! grep -n ' $' out || fail 'blanks at the end of lines'
 expect 0 "$python" "$sweep" good.yaml
-! grep -q '^trial .* done ' out.txt || fail 'the trials ran again'
+! grep -q '^trial .* done ' out || fail 'the trials ran again'
 
 # ---- every trial fails ----
 spec bad 's/output:.*/output: bad/; s/train.env_steps/learner.lrr/'
 expect 1 "$python" "$sweep" bad.yaml
-says err.txt 'not one of 2 trials gave a value'
-says err.txt 'learner.lrr is unknown'
-says err.txt '(trial 0, 1;'
+says err 'not one of 2 trials gave a value'
+says err 'learner.lrr is unknown'
+says err '(trial 0, 1;'
 expect 1 "$python" "$sweep" bad.yaml --report
 
 # ---- specifications that are refused, with file and key ----
 refused() {
   spec refused "$1"
   expect 2 "$python" "$sweep" refused.yaml
-  says err.txt refused.yaml
-  says err.txt "$2"
+  says err refused.yaml
+  says err "$2"
 }
 refused 's/low: 1e-5/low: tiny/' "'learner.lr': low is 'tiny', which is no number"
 refused 's/low: 1e-5/low: 1/' 'low must be below high'
@@ -98,21 +78,21 @@ refused 's/trials: 2/trails: 2/' "'trails'"
 refused 's/^program:.*/program: nowhere/' 'nowhere cannot be run'
 refused 's/{train.*/[1]/' 'overrides must be a mapping'
 expect 2 "$python" "$sweep" none.yaml
-says err.txt none.yaml
+says err none.yaml
 printf '\377\376' >binary.yaml
 expect 2 "$python" "$sweep" binary.yaml
 spec other 's/1e-2/1e-1/'
 expect 2 "$python" "$sweep" other.yaml
-says err.txt 'space was'
+says err 'space was'
 : >a-file
 spec file 's/output:.*/output: a-file/'
 expect 5 "$python" "$sweep" file.yaml
-says err.txt a-file
+says err a-file
 mkdir rubbish
 echo nonsense nonsense nonsense >rubbish/study.db
 spec rubbish 's/output:.*/output: rubbish/'
 expect 5 "$python" "$sweep" rubbish.yaml
-says err.txt rubbish/study.db
+says err rubbish/study.db
 
 # ---- one at work keeps a second one out; a stopped one goes on ----
 spec long 's/output:.*/output: long/; s/train.env_steps: 1e3/train.env_steps: 1e8/; s/trials: 2/trials: 1/'
@@ -123,10 +103,10 @@ for ((i = 0; i < 600; i++)); do
   sleep 0.05
 done
 expect 5 "$python" "$sweep" long.yaml
-says err.txt "(process $long)"
+says err "(process $long)"
 kill -TERM "$long"
 got=0
 wait "$long" || got=$?
 [ "$got" -eq 130 ] || fail "a stopped sweep: exit $got ($(tail -2 long.txt))"
 [ -n "$(find long -name 'epoch-*.h5')" ] || fail 'the stopped trial saved nothing'
-echo "sweep: ok"
+finish sweep_cli

@@ -322,6 +322,49 @@ Test(walk_forward, linear_gains_add_up) {
 
 /* What the report's account did in a fold is what the walk-forward's own pass did when it tested
  * it, and the chain is that of walk-forward.json. Other seeds, parts and dates are the plan's. */
+/* With two seeds the row has the mean of their tests, and the run that stands for the fold is said
+ * to be the lower one. */
+Test(walk_report, even_number_of_seeds) {
+    struct dqn_walk_step step = {.time_ns = 1, .exposure = 1.0, .gain = 0.1, .market = 0.1};
+    struct dqn_walk_run runs[] = {
+        {.seed = 1, .validation = 3.0, .test = 0.5, .n = 1, .steps = &step},
+        {.seed = 2, .validation = 1.0, .test = 0.25, .n = 1, .steps = &step},
+    };
+    struct dqn_fold fold = {.first = {0, 10, 20}, .last = {10, 20, 30}};
+    const struct dqn_walk two = {.n_folds = 1,
+                                 .n_seeds = 2,
+                                 .n_bars = 30,
+                                 .folds = &fold,
+                                 .runs = runs,
+                                 .done = 2,
+                                 .bars_per_year = 100.0};
+    char *folder = fresh_folder(), *text = NULL, path[256], json[4096];
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    cr_assert_not_null(out);
+    cr_assert_eq(dqn_walk_print(&two, out), DQN_OK, "%s", dqn_error_text());
+    fclose(out);
+    cr_expect_not_null(strstr(text, "test +37.50, +25.00 to +50.00\n"), "%s", text);
+    cr_expect_not_null(strstr(text, "test    +50.00   epoch 0\n"), "%s", text);
+    cr_expect_not_null(strstr(text, "test    +25.00   epoch 0   lower median by validation\n"),
+                       "%s", text);
+    cr_expect_not_null(strstr(text, "out of sample, the lower median seeds chained: 1 steps"), "%s",
+                       text);
+    free(text);
+    load("walk_forward: {train: 1000, validation: 200, test: 100, seeds: 2}\n", 0, NULL);
+    cr_assert_eq(dqn_walk_write(&two, &config, folder), DQN_OK, "%s", dqn_error_text());
+    snprintf(path, sizeof path, "%s/walk-forward.json", folder);
+    FILE *in = fopen(path, "r");
+    cr_assert_not_null(in);
+    json[fread(json, 1, sizeof json - 1, in)] = '\0';
+    fclose(in);
+    cr_expect_not_null(strstr(json, "\"seed_choice\": \"lower median validation return\""), "%s",
+                       json);
+    cr_expect_not_null(strstr(json, "\"median_seed_by_validation\": 2, \"test_median\": 0.375, "),
+                       "%s", json);
+    remove_folder(folder);
+}
+
 Test(walk_report, folds_are_those_of_the_walk_forward) {
     static const char *const quick[] = {"report.random_runs=5", "report.bootstrap=50",
                                         "walk_forward.seeds=3"};

@@ -80,6 +80,15 @@ static const char *stamp_text(char *text, size_t size, int64_t time_ns) {
     return text;
 }
 
+const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars) {
+    char first[32], last[32], count[32];
+    snprintf(text, size, "%s bars of %g s, %s to %s UTC",
+             dqn_format_count(count, sizeof(count), bars->n), bars->info.bar_seconds,
+             stamp_text(first, sizeof(first), bars->time_ns[0]),
+             stamp_text(last, sizeof(last), bars->time_ns[bars->n - 1]));
+    return text;
+}
+
 static const char *plural(size_t n) {
     return n == 1 ? "" : "s";
 }
@@ -120,21 +129,30 @@ static void print_repairs(const struct dqn_bars_info *info) {
     }
 }
 
+/* How many gaps are the market's closing hours, and how many are not; "" without gaps. */
+static const char *gap_kinds(char *text, size_t size, const struct dqn_bars_info *info) {
+    text[0] = '\0';
+    if (info->n_gaps > 0) {
+        snprintf(text, size, " (%zu regular closure%s such as weekends, %zu irregular)",
+                 info->n_regular, plural(info->n_regular), info->n_gaps - info->n_regular);
+    }
+    return text;
+}
+
 static void print_info(const struct dqn_bars *bars) {
     const struct dqn_bars_info *info = &bars->info;
-    char first[32], last[32], count[32];
+    char span[128], kinds[128];
     dqn_info("data: %s (%s%s%s)", info->source, info->dialect, info->symbol[0] ? ", " : "",
              info->symbol);
-    dqn_info("data: %s bars of %g s, %s to %s UTC", dqn_format_count(count, sizeof(count), bars->n),
-             info->bar_seconds, stamp_text(first, sizeof(first), bars->time_ns[0]),
-             stamp_text(last, sizeof(last), bars->time_ns[bars->n - 1]));
+    dqn_info("data: %s", dqn_bars_span_text(span, sizeof(span), bars));
     size_t n_filled = 0;
     for (size_t i = 0; bars->untradable != NULL && i < bars->n; i++) {
         n_filled += bars->untradable[i];
     }
-    dqn_info("data: %zu gap%s, %zu segment%s, %zu bar%s filled in, %s", info->n_gaps,
-             plural(info->n_gaps), bars->n_segments, plural(bars->n_segments), n_filled,
-             plural(n_filled), bars->volume == NULL ? "no volume" : "with volume");
+    dqn_info("data: %zu gap%s%s, %zu segment%s, %zu bar%s filled in, %s", info->n_gaps,
+             plural(info->n_gaps), gap_kinds(kinds, sizeof(kinds), info), bars->n_segments,
+             plural(bars->n_segments), n_filled, plural(n_filled),
+             bars->volume == NULL ? "no volume" : "with volume");
     if (info->n_zero_volume > 0) {
         dqn_info("data: %zu bar%s without volume", info->n_zero_volume,
                  plural(info->n_zero_volume));

@@ -13,6 +13,7 @@ struct dqn_bars_info {
     char sha256[65];    /* of the file's bytes; of the bars for synthetic markets */
     double bar_seconds; /* median distance of stamps */
     size_t n_gaps;      /* distances above 1.5 bars */
+    size_t n_regular;   /* of these, closures that recur weekly, as at weekends and at night */
     size_t n_zero_volume;
     size_t n_duplicates;   /* identical rows dropped */
     size_t n_adjustments;  /* bars where the adjustment factor changed */
@@ -39,12 +40,17 @@ struct dqn_bars {
 };
 
 /* Loads data.file, or makes the synthetic market when there is none. `quiet` prints nothing.
- * DQN_ERR_DATA with file:line:column for bad data. */
+ * DQN_ERR_DATA with file:line:column for bad data. Messages name the path, and not the key: the
+ * programs put paths of their command lines there. */
 enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
 void dqn_bars_free(struct dqn_bars *bars);
+
+/* "2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC" into a caller's buffer of
+ * 128 bytes or more; returns it. */
+const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars);
 
 /* Arrays for n bars (flags choose the optional ones). */
 enum dqn_status dqn_bars_alloc(struct dqn_bars *out, size_t n, bool volume, bool half_spread,

@@ -133,6 +133,7 @@ static enum dqn_status count_gaps(struct dqn_raw_rows *rows, const struct gaps *
             return refuse_gap(rows, i, gaps->bar_ns);
         }
         rows->info.n_gaps++;
+        rows->info.n_regular += dqn_gap_is_regular(rows->time_ns, rows->n, i);
         *n_segments += step > gaps->segment_ns;
         *filled += config->gaps == DQN_GAPS_FFILL ? n_filled(rows, i, gaps) : 0;
     }

@@ -271,7 +271,7 @@ static enum dqn_status read_header_again(const struct csv_reader *reader, uint64
     if (*is && !same) {
         return bad_place(reader, line, 1,
                          "a header with other columns than the rows before; give the parts as "
-                         "separate files in data.file");
+                         "separate files");
     }
     return DQN_OK;
 }

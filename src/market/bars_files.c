@@ -20,7 +20,10 @@ static void free_list(struct file_list *list) {
 
 static enum dqn_status add_path(struct file_list *list, const char *path) {
     if (list->n == DQN_RAW_FILES_MAX) {
-        return dqn_fail(DQN_ERR_DATA, "data.file names more than %d files", DQN_RAW_FILES_MAX);
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "%s: more than %d files of market data; join some of them, or use a narrower pattern",
+            path, DQN_RAW_FILES_MAX);
     }
     if (list->n == list->capacity) {
         const size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
@@ -50,7 +53,8 @@ static enum dqn_status expand(struct file_list *list, const char *path) {
     const int code = glob(path, GLOB_ERR, NULL, &found);
     enum dqn_status status = DQN_OK;
     if (code != 0) {
-        status = dqn_fail(DQN_ERR_DATA, "%s: no file fits this pattern; check data.file", path);
+        status = dqn_fail(DQN_ERR_DATA,
+                          "%s: no file fits this pattern; check its folder and its name", path);
     }
     for (size_t i = 0; status == DQN_OK && i < found.gl_pathc; i++) {
         status = add_path(list, found.gl_pathv[i]);

@@ -162,17 +162,27 @@ static enum dqn_status read_columns(struct dqn_raw_rows *rows, const struct dqn_
 }
 
 /* A damaged file may claim any number of rows. Compression makes less of a row than a thousandth of
- * a byte out of nothing but equal rows, which no market has. */
+ * a byte out of nothing but equal rows, which no market has; and each row has its place in a piece
+ * of the file. */
 static enum dqn_status check_size(const struct dqn_h5_table *table, const char *path, hid_t id) {
     hsize_t bytes = 0;
     char count[32], size[32];
-    if (H5Fget_filesize(id, &bytes) < 0 || table->n_rows / 1000 <= bytes) {
-        return DQN_OK;
+    if (H5Fget_filesize(id, &bytes) >= 0 && table->n_rows / 1000 > bytes) {
+        return dqn_fail(DQN_ERR_DATA,
+                        "%s: says that it has %s rows, but a file of %s cannot: it is damaged",
+                        path, dqn_format_count(count, sizeof(count), table->n_rows),
+                        dqn_format_bytes(size, sizeof(size), bytes));
     }
-    return dqn_fail(DQN_ERR_DATA,
-                    "%s: says that it has %s rows, but a file of %s cannot: it is damaged", path,
-                    dqn_format_count(count, sizeof(count), table->n_rows),
-                    dqn_format_bytes(size, sizeof(size), bytes));
+    const size_t stored = dqn_h5_table_stored_rows(table);
+    if (stored < table->n_rows) {
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "%s: says that it has %s rows, and has room for %s: it is damaged, or was not "
+            "written to its end",
+            path, dqn_format_count(count, sizeof(count), table->n_rows),
+            dqn_format_count(size, sizeof(size), stored));
+    }
+    return DQN_OK;
 }
 
 static enum dqn_status read_file(struct dqn_raw_rows *rows, size_t file, hid_t id,

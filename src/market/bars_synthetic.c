@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bars_read.h"
 #include "sha256.h"
 #include "synthetic_path.h"
 
@@ -165,7 +166,9 @@ static enum dqn_status describe(struct dqn_bars *bars, const struct dqn_config_s
     info->bar_seconds = (double)config->bar_seconds;
     for (size_t i = 1; i < bars->n; i++) {
         const double seconds = 1e-9 * (double)(bars->time_ns[i] - bars->time_ns[i - 1]);
-        info->n_gaps += seconds > 1.5 * info->bar_seconds;
+        const bool gap = seconds > 1.5 * info->bar_seconds;
+        info->n_gaps += gap;
+        info->n_regular += gap && dqn_gap_is_regular(bars->time_ns, bars->n, i);
     }
     return hash_bars(bars);
 }

@@ -30,7 +30,8 @@ enum dqn_status dqn_byte_source_open(struct dqn_byte_source **out, const char *p
     *out = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return dqn_fail(DQN_ERR_DATA, "%s: cannot be opened: %s; check data.file", path,
+        return dqn_fail(DQN_ERR_DATA,
+                        "%s: cannot be opened: %s; check its name and who may read it", path,
                         strerror(errno));
     }
     struct stat state;

@@ -1,5 +1,6 @@
 #include "hdf5_columns.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,54 @@ void dqn_h5_table_close(struct dqn_h5_table *table) {
         H5Dclose(table->dataset);
         table->dataset = H5I_INVALID_HID;
     }
+}
+
+/* Chunks that a dataset has in the file. HDF5 before 1.10.5 cannot count them. */
+static bool count_chunks(hid_t dataset, hsize_t *n) {
+#if H5_VERSION_GE(1, 10, 5)
+    const hid_t space = H5Dget_space(dataset);
+    const bool known = H5Dget_num_chunks(dataset, space, n) >= 0;
+    H5Sclose(space);
+    return known;
+#else
+    (void)dataset;
+    *n = SIZE_MAX;
+    return true;
+#endif
+}
+
+/* Rows for which a dataset has room in the file: chunks, none of which packs more than a thousand
+ * rows into a byte; what was never written is read as zeros, and takes as long. SIZE_MAX where that
+ * cannot be told: a dataset made of others. */
+static size_t stored_rows(hid_t dataset) {
+    const hid_t layout = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
+    const H5D_layout_t kind = layout >= 0 ? H5Pget_layout(layout) : H5D_LAYOUT_ERROR;
+    const size_t row_bytes = type >= 0 ? H5Tget_size(type) : 0;
+    size_t rows = SIZE_MAX;
+    if (kind == H5D_CHUNKED) {
+        hsize_t chunk = 0, n = 0;
+        const bool known =
+            H5Pget_chunk(layout, 1, &chunk) == 1 && chunk > 0 && count_chunks(dataset, &n);
+        const hsize_t bytes = H5Dget_storage_size(dataset);
+        const size_t packed = bytes < SIZE_MAX / 1000 ? (size_t)bytes * 1000 : SIZE_MAX;
+        rows = !known ? 0 : n < SIZE_MAX / chunk ? (size_t)(n * chunk) : SIZE_MAX;
+        rows = packed < rows ? packed : rows;
+    } else if ((kind == H5D_CONTIGUOUS || kind == H5D_COMPACT) && row_bytes > 0) {
+        rows = H5Dget_storage_size(dataset) / row_bytes;
+    }
+    H5Tclose(type);
+    H5Pclose(layout);
+    return rows;
+}
+
+size_t dqn_h5_table_stored_rows(const struct dqn_h5_table *table) {
+    if (table->dataset >= 0) {
+        return stored_rows(table->dataset);
+    }
+    const hid_t dataset = H5Dopen2(table->file, table->column[0].name, H5P_DEFAULT);
+    const size_t rows = dataset >= 0 ? stored_rows(dataset) : 0;
+    H5Dclose(dataset);
+    return rows;
 }
 
 static enum dqn_status refuse_read(const struct dqn_h5_table *table, const char *path,

@@ -31,6 +31,10 @@ enum dqn_status dqn_h5_table_open(struct dqn_h5_table *out, hid_t file, const ch
                                   const char *wanted);
 void dqn_h5_table_close(struct dqn_h5_table *table);
 
+/* Rows that the file has room for, at most, in what it holds of the times (or of the table). A
+ * damaged file claims more. SIZE_MAX where that cannot be told. */
+size_t dqn_h5_table_stored_rows(const struct dqn_h5_table *table);
+
 /* Reads a whole column as numbers, whatever size and byte order they are stored in. */
 enum dqn_status dqn_h5_read_reals(const struct dqn_h5_table *table, const char *path, size_t column,
                                   double *out);

@@ -64,15 +64,20 @@ static void write_results(const struct dqn_trading_report *r, FILE *out) {
         fold_row(&r->folds[i], i, out);
     }
     chained_row(r, out);
+    const size_t n_seeds = r->folds[0].n_seeds;
     fprintf(
         out,
         "</tbody></table></div>\n<p class=\"note\">Total returns of the seed that stands for "
-        "each fold: of all seeds the one with the median result on validation, so neither the "
-        "best nor the worst. Everything from <em>test return</em> to the right is of the test "
+        "each fold: of its seeds the one with the %s validation return%s. Everything from <em>test "
+        "return</em> to the right is of the test "
         "bars, which neither training nor the choice of the seed has seen. The last row is their "
         "chain: one account, in which returns multiply. A position that is open when a fold "
         "ends counts at its last close; closing them all would make the total <span "
         "data-key=\"agent.closed_return\">%s</span>.</p>\n",
+        dqn_seed_choice(n_seeds),
+        n_seeds % 2 == 0 ? ", of the two in the middle the worse one"
+        : n_seeds > 1    ? ", so neither the best nor the worst"
+                         : "",
         dqn_percent(r->agent.closed_return, 2).s);
 }
 

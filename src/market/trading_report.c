@@ -145,6 +145,10 @@ static double held_return(const struct dqn_track *track, size_t first, size_t n)
     return track->equity[first + n - 1] / before - 1.0;
 }
 
+const char *dqn_seed_choice(size_t n_seeds) {
+    return n_seeds % 2 == 1 ? "median" : "lower median";
+}
+
 const struct dqn_report_seed *dqn_report_fold_chosen(const struct dqn_report_fold *fold) {
     size_t i = 0;
     while (i + 1 < fold->n_seeds && !fold->seeds[i].chosen) {

@@ -194,6 +194,9 @@ void dqn_trading_report_json_pretty(const struct dqn_trading_report *report, FIL
 
 /* Sets verdict from the figures. */
 void dqn_trading_report_judge(struct dqn_trading_report *report);
+/* How it is found among that many: "median" on validation, or of an even number the "lower median",
+ * the worse of the two in the middle: one run must stand for the fold, and none is in between. */
+const char *dqn_seed_choice(size_t n_seeds);
 /* The seed that stands for a fold. */
 const struct dqn_report_seed *dqn_report_fold_chosen(const struct dqn_report_fold *fold);
 const char *dqn_split_name(enum dqn_split split);

@@ -238,6 +238,7 @@ static void put_folds(struct dqn_json *j, const struct dqn_trading_report *r) {
 }
 
 static void put_walk(struct dqn_json *j, const struct dqn_trading_report *r) {
+    char choice[64];
     if (r->n_folds == 0) {
         dqn_json_null(j, "walk_forward");
         return;
@@ -247,6 +248,8 @@ static void put_walk(struct dqn_json *j, const struct dqn_trading_report *r) {
     dqn_json_bool(j, "warm_start", r->walk.warm_start);
     dqn_json_count(j, "embargo", r->walk.embargo);
     dqn_json_count(j, "test_evaluations", r->walk.test_evaluations);
+    snprintf(choice, sizeof choice, "%s validation return", dqn_seed_choice(r->folds[0].n_seeds));
+    dqn_json_text(j, "seed_choice", choice);
     dqn_json_object_end(j);
 }
 

@@ -276,6 +276,12 @@ static void print_folds(const struct dqn_trading_report *r, FILE *out) {
         fprintf(out, "  %-15s test %s to %s; buy and hold %.2f%%; validation %.2f%%\n", "", first,
                 last, 100.0 * f->buy_hold_return, 100.0 * chosen->validation_return);
     }
+    if (r->n_folds > 0 && r->folds[0].n_seeds > 1) {
+        fprintf(out,
+                "Seeds: of the %zu of a fold the one with the %s validation return stands for "
+                "it.\n",
+                r->folds[0].n_seeds, dqn_seed_choice(r->folds[0].n_seeds));
+    }
 }
 
 static void print_verdict(const struct dqn_trading_report *r, FILE *out) {
