@@ -19,7 +19,7 @@ static bool fits(const struct dqn_cuda_queue *q, int height, unsigned stride) {
 
 bool dqn_tile_serves(const struct dqn_cuda_queue *q, const struct dqn_net *net) {
     const unsigned stride = dqn_tile_stride(net);
-    return q->device->precision == DQN_PRECISION_TF32 && net->n_layers <= DQN_TILE_LAYERS &&
+    return q->device->precision != DQN_PRECISION_FP32 && net->n_layers <= DQN_TILE_LAYERS &&
            net->n_params <= MOST_PARAMS && attribute(q, cudaDevAttrComputeCapabilityMajor) >= 8 &&
            fits(q, 1, stride);
 }

@@ -1,6 +1,6 @@
-/* Small networks in TF32 without matrix libraries: a block takes a tile of batch rows through all
- * layers, so that a whole pass is one kernel (nn_tile_cuda.cu, nn_tile_grad_cuda.cu). Here: when
- * that is done, and the tensor core's product.
+/* Small networks in TF32, also where bf16 is allowed, without matrix libraries: a block takes a tile
+ * of batch rows through all layers, so that a whole pass is one kernel (nn_tile_cuda.cu,
+ * nn_tile_grad_cuda.cu). Here: when that is done, and the tensor core's product.
  *
  * The product is mma.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): thread 4 g + t of a
  * warp holds A at rows g, g + 8 and columns t, t + 4, B at rows t, t + 4 and column g, D at rows g,

@@ -45,8 +45,7 @@ static bool serves_sampler(const struct dqn_sampler_spec *spec) {
 static bool serves(const struct dqn_cuda_queue *q, const struct dqn_update_args *args) {
     int major = 0;
     (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device->index);
-    return major >= 9 && q->device->precision != DQN_PRECISION_BF16 &&
-           args->backward.net->n_layers <= DQN_TILE_LAYERS &&
+    return major >= 9 && args->backward.net->n_layers <= DQN_TILE_LAYERS &&
            args->td.batch <= DQN_STEP_MOST_ROWS && serves_sampler(&args->draw.sampler->spec) &&
            args->apply.n_batches == 1 && !args->td.accumulate && !is_composed();
 }

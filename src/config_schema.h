@@ -207,8 +207,9 @@
       "of the hidden layers")                                                                      \
     X(BOOL, "dueling", dueling, "false", "", "", REFUSED, "value and advantage heads")             \
     X(CHOICE, "precision", precision, "fp32", "fp32|tf32|bf16", "", MAY,                           \
-      "of matrix products on a GPU (the CPU computes in fp32); fp32 in a whole update: three TF32 " \
-      "products, 22 bits")
+      "the coarsest allowed for factors of matrix products on a GPU (the CPU computes in fp32); "  \
+      "fp32 in a whole update: three TF32 products, 22 bits; bf16: networks of up to 1 MB take "   \
+      "tf32")
 
 #define DQN_CONFIG_LEARNER(X)                                                                      \
     X(INT, "batch", batch, "256", "[1, 1048576]", "rows", MAY, "rows a batch")                     \
