@@ -57,7 +57,7 @@ static enum dqn_status probe(const struct dqn_device *device) {
 /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0": of the libraries in use. */
 static const char *cuda_versions(char *text, size_t size) {
     const size_t cublas = cublasLtGetVersion();
-    char cudnn[32];
+    char cudnn[16];
     int runtime = 0;
     (void)cudaRuntimeGetVersion(&runtime);
     const bool fits = dqn_cudnn_version(cudnn, sizeof cudnn);
@@ -71,7 +71,7 @@ static const char *cuda_versions(char *text, size_t size) {
 static void describe(struct dqn_device *device, const struct cudaDeviceProp *properties) {
     static const char *const precisions[] = {"fp32", "tf32", "bf16"};
     const struct dqn_cuda_device *impl = (const struct dqn_cuda_device *)device->impl;
-    char versions[80];
+    char versions[96];
     int driver = 0;
     (void)cudaDriverGetVersion(&driver);
     snprintf(device->description, sizeof device->description,

@@ -9,12 +9,14 @@
  * arrival, in any memory, is seen after the wait. */
 static __device__ __forceinline__ void dqn_cluster_arrive(void) {
 #if __CUDA_ARCH__ >= 900
+    __syncwarp(); /* `aligned`: by whole warps */
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
 
 static __device__ __forceinline__ void dqn_cluster_wait(void) {
 #if __CUDA_ARCH__ >= 900
+    __syncwarp();
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }

@@ -1,7 +1,7 @@
 /* Forward passes of small networks in TF32, all layers in one kernel; see nn_tile_cuda.cuh. */
 #include "nn_tile_columns_cuda.cuh"
 
-enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, DEPTH = DQN_TILE_DEPTH };
+enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS };
 enum { TALLEST = 4 /* 64 rows */, MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
 
 /* ---- when, and how large ---- */
@@ -190,18 +190,6 @@ static __device__ void combine_head(const struct passes *a, const struct pass *p
 
 /* ---- the kernel ---- */
 
-static __device__ void load_rows(const struct dqn_tile *tile, const float *x, unsigned ld,
-                                 int n_rows, float *to) {
-    const unsigned quarters = ld / 4;
-    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += THREADS) {
-        const unsigned row = i / quarters, column = i % quarters * 4;
-        const float4 v = row < tile->n_rows
-                             ? *(const float4 *)(x + (tile->first_row + row) * ld + column)
-                             : dqn_zero4();
-        *(float4 *)(to + row * tile->stride + column) = dqn_tile_nearest4(v);
-    }
-}
-
 /* Grid: tiles of 16 HEIGHT rows, K, passes; block 256; shared: two tiles of the widest layer. Bound
  * by the weights' way from the L2 cache: each block reads all of them. */
 template <int HEIGHT, int ACTIVATION>
@@ -219,7 +207,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     tile.warp = threadIdx.x / DQN_WARP;
     tile.g = threadIdx.x % DQN_WARP / 4;
     tile.t = threadIdx.x % 4;
-    load_rows(&tile, pass->x, (unsigned)a.net.obs_ld, 16 * HEIGHT, x);
+    dqn_tile_load_rows(&tile, pass->x, (unsigned)a.net.obs_ld, 16 * HEIGHT, x);
     for (unsigned l = 0; l < a.net.n_layers; l++) {
         choose_width<HEIGHT, ACTIVATION>(&a, pass, &tile, l, pass->params + agent * a.net.n_params,
                                          x, y);

@@ -1,5 +1,5 @@
-/* Small networks in TF32, also where bf16 is allowed, without matrix libraries: a block takes a tile
- * of batch rows through all layers, so that a whole pass is one kernel (nn_tile_cuda.cu,
+/* Small networks in TF32, also where bf16 is allowed, without matrix libraries: a block takes a
+ * tile of batch rows through all layers, so that a whole pass is one kernel (nn_tile_cuda.cu,
  * nn_tile_grad_cuda.cu). Here: when that is done, and the tensor core's product.
  *
  * The product is mma.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): thread 4 g + t of a
@@ -86,6 +86,20 @@ struct dqn_tile {
     unsigned stride;
     unsigned warp, g, t; /* thread 4 g + t of the warp */
 };
+
+/* The tile's rows of x [rows, ld], rounded, to shared memory; zeros for those that do not exist. */
+static __device__ __forceinline__ void dqn_tile_load_rows(const struct dqn_tile *tile,
+                                                          const float *x, unsigned ld,
+                                                          unsigned n_rows, float *to) {
+    const unsigned quarters = ld / 4;
+    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += DQN_TILE_THREADS) {
+        const unsigned row = i / quarters, column = i % quarters * 4;
+        const float4 v = row < tile->n_rows
+                             ? *(const float4 *)(x + (tile->first_row + row) * ld + column)
+                             : dqn_zero4();
+        *(float4 *)(to + row * tile->stride + column) = dqn_tile_nearest4(v);
+    }
+}
 
 /* d += a b of one tile; all 32 threads of the warp. Before compute capability 8 there is no such
  * instruction, and dqn_tile_serves says no. */

@@ -3,7 +3,7 @@
 #include "nn_tile_columns_cuda.cuh"
 #include "nn_tile_sums_cuda.cuh"
 
-enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, DEPTH = DQN_TILE_DEPTH };
+enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS };
 enum { TALLEST = 2 /* 32 rows */, COLUMNS = 32 /* of a warp */ };
 
 /* ---- down through the layers ---- */
@@ -87,13 +87,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_descend_tile(const struct
     tile.warp = threadIdx.x / DQN_WARP;
     tile.g = threadIdx.x % DQN_WARP / 4;
     tile.t = threadIdx.x % 4;
-    for (unsigned i = threadIdx.x; i < 16 * HEIGHT * (ld / 4); i += THREADS) {
-        const unsigned row = i / (ld / 4), column = i % (ld / 4) * 4;
-        const float4 v = row < tile.n_rows
-                             ? *(const float4 *)(a.dz[top] + (tile.first_row + row) * ld + column)
-                             : dqn_zero4();
-        *(float4 *)(x + row * tile.stride + column) = dqn_tile_nearest4(v);
-    }
+    dqn_tile_load_rows(&tile, a.dz[top], ld, 16 * HEIGHT, x);
     for (unsigned l = top; l > 0; l--) {
         descend<HEIGHT, ACTIVATION>(&a, &tile, l, a.params + agent * a.net.n_params, x, y);
         float *swap = x;

@@ -317,7 +317,7 @@ static void graph_case(struct pair *pair, const struct kind *kind, size_t capaci
     }
     put_td(st, 77);
     for (int s = 0; s < SIDES; s++) {
-        for (int run = 0; run < (int)reduced(100, 12); run++) {
+        for (int run = 0; run < (int)reduced(100, 26); run++) {
             OK(dqn_program_run(program[s], st[s].side->q));
         }
     }
@@ -336,7 +336,7 @@ static void graph_case(struct pair *pair, const struct kind *kind, size_t capaci
 }
 
 /* A hundred runs of one captured program against a hundred calls on the CPU; 7 rows a run fill the
- * ring and go round its end several times (reduced: 12 runs, and once). */
+ * ring and go round its end several times (reduced: 26 runs, and once). */
 Test(cuda_replay_parity, captured) {
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);
