@@ -18,7 +18,6 @@
 
 enum { WARPS = 12 /* three sections of four groups of columns */, THREADS = WARPS * DQN_WARP };
 enum { DEPTH = DQN_TILE_DEPTH /* of W at once */, SECTIONS = 3 };
-enum { LEAST_LANES = 8 };
 enum { GROUP = 32 /* columns of a warp on the way down */, GROUP_STRIDE = GROUP + 8 };
 
 /* ---- shared memory ---- */
@@ -40,7 +39,7 @@ static __host__ __device__ unsigned buffer_floats(unsigned rows, unsigned stride
 
 static size_t shared_bytes(unsigned rows, unsigned stride) {
     return 2 * sizeof(float) * buffer_floats(rows, stride) + rows * sizeof(struct row_facts) +
-           THREADS / LEAST_LANES * sizeof(struct dqn_step_part);
+           rows * sizeof(struct dqn_step_part);
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -48,14 +47,14 @@ static size_t shared_bytes(unsigned rows, unsigned stride) {
 /* One block's view. CLUSTER blocks a cluster, HEIGHT times 16 batch rows. */
 template <int CLUSTER, int HEIGHT> struct cluster {
     enum { ROWS = DQN_STEP_ROWS * HEIGHT };
-    enum { LANES = HEIGHT == 1 ? 16 : LEAST_LANES /* that form a row's TD error */ };
+    enum { LANES = 16 / HEIGHT /* that form a row's TD error */ };
     const struct dqn_step *a;
     size_t agent, first_row; /* first_row: of the agent's batch */
     unsigned n_rows;         /* that exist */
     unsigned rank, warp, lane, g, t;
     float *x, *y;               /* the layer's input and output */
     struct row_facts *facts;    /* [ROWS] */
-    struct dqn_step_part *sums; /* [THREADS / LANES] */
+    struct dqn_step_part *sums; /* [ROWS] */
     float *memory;              /* the start of all of these, and where other blocks have theirs */
     unsigned remote[CLUSTER];
 
@@ -69,7 +68,7 @@ template <int CLUSTER, int HEIGHT> struct cluster {
         if (CLUSTER > 1) {
             dqn_cluster_wait();
         } else {
-            __syncthreads();
+            dqn_block_meet<THREADS>();
         }
     }
 
@@ -526,67 +525,66 @@ static __device__ __forceinline__ float top_gradient(const struct dqn_tile_net *
  * layer's output go to c.y. What leaves the cluster is written by its first block. */
 template <bool EXACT, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER, HEIGHT> &c) {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT, LANES = c.LANES, TURN = THREADS / LANES };
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, LANES = c.LANES };
     const struct dqn_step *a = c.a;
     const unsigned stride = a->net.stride, actions = (unsigned)a->net.actions;
     const unsigned top = a->net.n_layers - 1, ld = (unsigned)a->net.layer[top].out_ld;
     const unsigned lane = threadIdx.x % LANES;
     const double delta = a->agents[c.agent].huber_delta;
     struct dqn_step_part sums = no_rows();
-    for (unsigned base = 0; base < ROWS; base += TURN) { /* whole warps: they shuffle */
-        const unsigned own = base + threadIdx.x / LANES, row = own < ROWS ? own : ROWS - 1;
-        const struct row_facts facts = c.facts[row];
-        float *q = c.x + row * stride, *target = q + 2 * ROWS * stride;
-        float *chooser = a->double_q ? q + ROWS * stride : target;
-        if (a->net.dueling && base + c.warp * (DQN_WARP / LANES) < ROWS) {
-            combine_head<LANES>(q, actions);
-            combine_head<LANES>(target, actions);
-            if (a->double_q) {
-                combine_head<LANES>(chooser, actions);
-            }
-        }
-        const struct dqn_best next = dqn_group_argmax<LANES>(chooser, actions);
-        const struct dqn_best here = dqn_group_argmax<LANES>(q, actions);
-        /* an action that does not exist makes the loss NaN, which skips the update */
-        const float value = facts.action < actions ? q[facts.action] : NAN;
-        const float y =
-            dqn_td_target(facts.reward, facts.discount, (uint8_t)facts.done, target[next.index]);
-        const float td = y - value;
-        const bool exists = own < c.n_rows, writes = c.rank == 0 && exists;
-        const float slope = exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
-        const size_t at = c.agent * a->batch + c.first_row + row;
-        for (unsigned i = lane; own < ROWS && i < ld; i += LANES) {
-            const float d =
-                exists ? dqn_tile_round<EXACT>(top_gradient(&a->net, i, facts.action, slope))
-                       : 0.0f;
-            c.y[row * stride + i] = d;
-            if (writes) {
-                a->dz[top][at * ld + i] = d;
-            }
-        }
-        if (writes && lane == 0) {
-            const double size = fabs((double)td);
-            a->td[at] = td;
-            sums.loss += (double)facts.weight * dqn_td_loss(td, delta);
-            sums.q_mean += (double)value;
-            sums.q_max += (double)here.value;
-            sums.td_abs += size;
-            sums.td_abs_max = fmax(sums.td_abs_max, size);
-            sums.weight_min = fmin(sums.weight_min, (double)facts.weight);
-            sums.smallest = facts.mass < sums.smallest ? facts.mass : sums.smallest;
+    const unsigned row = threadIdx.x / LANES;
+    static_assert(THREADS / LANES >= ROWS && ROWS % (DQN_WARP / LANES) == 0, "a row has its lanes");
+    if (row >= ROWS) { /* whole warps */
+        return;
+    }
+    const struct row_facts facts = c.facts[row];
+    float *q = c.x + row * stride, *target = q + 2 * ROWS * stride;
+    float *chooser = a->double_q ? q + ROWS * stride : target;
+    if (a->net.dueling) {
+        combine_head<LANES>(q, actions);
+        combine_head<LANES>(target, actions);
+        if (a->double_q) {
+            combine_head<LANES>(chooser, actions);
         }
     }
+    const struct dqn_best next = dqn_group_argmax<LANES>(chooser, actions);
+    const struct dqn_best here = dqn_group_argmax<LANES>(q, actions);
+    /* an action that does not exist makes the loss NaN, which skips the update */
+    const float value = facts.action < actions ? q[facts.action] : NAN;
+    const float y =
+        dqn_td_target(facts.reward, facts.discount, (uint8_t)facts.done, target[next.index]);
+    const float td = y - value;
+    const bool exists = row < c.n_rows, writes = c.rank == 0 && exists;
+    const float slope = exists ? -a->grad_scale * facts.weight * dqn_td_slope(td, delta) : 0.0f;
+    const size_t at = c.agent * a->batch + c.first_row + row;
+    for (unsigned i = lane; i < ld; i += LANES) {
+        const float d =
+            exists ? dqn_tile_round<EXACT>(top_gradient(&a->net, i, facts.action, slope)) : 0.0f;
+        c.y[row * stride + i] = d;
+        if (writes) {
+            a->dz[top][at * ld + i] = d;
+        }
+    }
+    if (writes && lane == 0) {
+        const double size = fabs((double)td);
+        a->td[at] = td;
+        sums.loss = (double)facts.weight * dqn_td_loss(td, delta);
+        sums.q_mean = (double)value;
+        sums.q_max = (double)here.value;
+        sums.td_abs = sums.td_abs_max = size;
+        sums.weight_min = (double)facts.weight;
+        sums.smallest = facts.mass;
+    }
     if (c.rank == 0 && lane == 0) {
-        c.sums[threadIdx.x / LANES] = sums;
+        c.sums[row] = sums;
     }
 }
 
 /* The cluster's sums, in order, by one thread after the block's barrier. */
 template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
     struct dqn_step_part all = c.sums[0];
-    const unsigned turn = THREADS / C::LANES, n = C::ROWS < turn ? C::ROWS : turn;
 #pragma unroll 1
-    for (unsigned i = 1; i < n; i++) {
+    for (unsigned i = 1; i < C::ROWS; i++) {
         const struct dqn_step_part *one = &c.sums[i];
         all.loss += one->loss;
         all.q_mean += one->q_mean;

@@ -8,6 +8,7 @@
 
 #include "agents.h"
 #include "h5_compare.h"
+#include "remove_tree.h"
 #include "trainer.h"
 
 const char run_cartpole[] =
@@ -76,9 +77,7 @@ const char *run_file(const char *in, const char *name) {
 }
 
 void run_remove(const char *path) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
-    cr_assert_eq(system(command), 0);
+    remove_tree(path);
 }
 
 /* Stops a copy of `run` at `stop_at`, which leaves `left` in its folder, takes it up from there and

@@ -56,7 +56,7 @@ Test(trainer_resume, schedules_go_on) {
         run_and_forget(&run);
         size_t n_whole = 0, n_parts = 0;
         double *whole = history_of(file_in(run.folder, "epoch-000006.h5"), &n_whole);
-        remove_folder(run.folder);
+        remove_tree(run.folder);
         run.folder = new_folder();
         run.stop_at = 1200;
         run_and_forget(&run);
@@ -69,7 +69,7 @@ Test(trainer_resume, schedules_go_on) {
         cr_expect_arr_eq(whole, parts, 6 * DQN_METRIC_COUNT * sizeof *whole, "%s", kinds[k]);
         free(whole);
         free(parts);
-        remove_folder(run.folder);
+        remove_tree(run.folder);
     }
 }
 
@@ -92,7 +92,7 @@ Test(trainer_resume, a_changed_value_is_in_force_from_there_on) {
     free(rows);
     free(lr);
     free(epsilon);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }
 
 /* ---- state ---- */
@@ -122,7 +122,7 @@ Test(trainer_resume, everything_saved_is_back_before_the_first_step) {
         cr_expect_eq(before->best_epoch[0], after->best_epoch[0]);
         dqn_trainer_destroy(before);
         dqn_trainer_destroy(after);
-        remove_folder(run.folder);
+        remove_tree(run.folder);
     }
 }
 
@@ -160,7 +160,7 @@ Test(trainer_resume, random_streams_go_on) {
     cr_expect_null(first_difference(whole, parts), "%s", first_difference(whole, parts));
     dqn_trainer_destroy(whole);
     dqn_trainer_destroy(parts);
-    remove_folder(parts_folder);
+    remove_tree(parts_folder);
 }
 
 Test(trainer_resume, three_agents_go_on) {
@@ -194,7 +194,7 @@ Test(trainer_resume, three_agents_go_on) {
     dqn_trainer_destroy(whole);
     dqn_trainer_destroy(parts);
     free(config);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }
 
 /* ---- without the replay ---- */
@@ -224,7 +224,7 @@ Test(trainer_resume, a_replay_that_was_not_saved_is_filled_first) {
     t = run_train(&run);
     cr_expect_eq(counters_of(t)->updates, 700u);
     dqn_trainer_destroy(t);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }
 
 /* ---- the best ---- */
@@ -239,7 +239,7 @@ Test(trainer_resume, a_worse_epoch_leaves_the_best_file) {
         struct dqn_trainer *t = run_train(&run);
         const uint64_t best = (uint64_t)t->best_epoch[0];
         dqn_trainer_destroy(t);
-        remove_folder(run.folder);
+        remove_tree(run.folder);
         if (best == 6) {
             continue;
         }
@@ -258,7 +258,7 @@ Test(trainer_resume, a_worse_epoch_leaves_the_best_file) {
         dqn_trainer_destroy(t);
         free(kept);
         free(later);
-        remove_folder(run.folder);
+        remove_tree(run.folder);
         n_checked++;
     }
     cr_expect_eq(n_checked, 3u);
@@ -324,5 +324,5 @@ Test(trainer_resume, metrics_csv_is_one_table) {
     run_and_forget(&run);
     check_csv(run.folder, 6);
     free(whole);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }

@@ -13,6 +13,7 @@
 #include "arena.h"
 #include "checkpoint.h"
 #include "metrics.h"
+#include "remove_tree.h"
 #include "trainer.h"
 
 /* Statuses that must be DQN_OK, with the error's text otherwise. */
@@ -121,12 +122,6 @@ static inline const char *file_in(const char *folder, const char *name) {
     cr_assert_not_null(path);
     snprintf(path, 512, "%s/%s", folder, name);
     return path;
-}
-
-static inline void remove_folder(const char *path) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
-    cr_assert_eq(system(command), 0);
 }
 
 /* Whole file with a 0 behind it. */

@@ -101,8 +101,8 @@ Test(trainer, target_copies_are_counted_in_updates) {
     cr_expect_null(first_difference(whole, parts), "%s", first_difference(whole, parts));
     dqn_trainer_destroy(whole);
     dqn_trainer_destroy(parts);
-    remove_folder(whole_folder);
-    remove_folder(parts_folder);
+    remove_tree(whole_folder);
+    remove_tree(parts_folder);
 }
 
 /* Rewards of -1 only: action values become negative, so nothing cuts them off at 0. */
@@ -117,7 +117,7 @@ Test(trainer, values_of_a_task_of_costs_are_negative) {
     /* Towards -10, from 0 at the start. */
     cr_expect(q < -1 && q > -11, "%g", q);
     free(rows);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }
 
 /* ---- what ends a run ---- */
@@ -187,8 +187,8 @@ Test(trainer, patience_ends_a_run_that_does_not_improve) {
     free(rows);
     dqn_trainer_destroy(whole);
     dqn_trainer_destroy(parts);
-    remove_folder(whole_folder);
-    remove_folder(run.folder);
+    remove_tree(whole_folder);
+    remove_tree(run.folder);
 }
 
 /* ---- what a run starts from ---- */
@@ -216,7 +216,7 @@ Test(trainer, init_from_takes_the_parameters_alone) {
     cr_expect_eq(run_create(&other, &second), DQN_ERR_CHECKPOINT);
     cr_expect_not_null(strstr(dqn_error_text(), "nn/params"), "%s", dqn_error_text());
     dqn_trainer_destroy(first);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }
 
 /* ---- the best ---- */
@@ -256,5 +256,5 @@ Test(trainer, best_file_is_the_best_epoch) {
     free(found);
     free(rows);
     dqn_trainer_destroy(t);
-    remove_folder(run.folder);
+    remove_tree(run.folder);
 }

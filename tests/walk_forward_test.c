@@ -1,5 +1,6 @@
 /* Walk-forward: where folds lie, what their statistics depend on, and that interrupted ones end as
  * whole ones do. */
+#include "remove_tree.h"
 #include "walk_eval.h"
 #include "walk_forward.h"
 
@@ -184,9 +185,7 @@ static void walk(const char *folder, uint64_t stop_at, bool expect_stop, struct 
 }
 
 static void remove_folder(char *path) {
-    char command[600];
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
-    cr_assert_eq(system(command), 0);
+    remove_tree(path);
     free(path);
 }
 
