@@ -21,13 +21,6 @@ static __device__ __forceinline__ void dqn_cluster_wait(void) {
 #endif
 }
 
-/* All THREADS threads of the block meet, warp by warp, which may come from different places in the
- * code: that is what a barrier with a number of threads allows and __syncthreads() does not. */
-template <int THREADS> static __device__ __forceinline__ void dqn_block_meet(void) {
-    __syncwarp();
-    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
-}
-
 /* Address in the cluster's shared memory of what lies at p, in block `rank`. */
 static __device__ __forceinline__ unsigned dqn_map_rank(const void *p, unsigned rank) {
     unsigned mapped = (unsigned)__cvta_generic_to_shared(p);

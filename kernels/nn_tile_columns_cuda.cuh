@@ -41,22 +41,17 @@ template <bool EXACT, int MT, int NN, int CHAINS> struct dqn_tile_warp {
     float acc[CHAINS][MT][NN][4];
     unsigned t;
 
-    /* No sums yet. */
-    __device__ __forceinline__ void clear(void) {
-        t = threadIdx.x % 4;
-#pragma unroll
-        for (int i = 0; i < CHAINS * MT * NN; i++) {
-            float *zero = acc[i / (MT * NN)][i / NN % MT][i % NN];
-            zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
-        }
-    }
-
-    /* Batch rows from `rows` on, `stride` floats apart. */
+    /* No sums yet, of batch rows from `rows` on, `stride` floats apart. */
     __device__ __forceinline__ void place(const float *rows, unsigned stride) {
         const unsigned g = threadIdx.x % DQN_WARP / 4;
 #pragma unroll
         for (int q = 0; q < NN; q++) {
             x[q] = rows + (8 * q + dqn_tile_row(g)) * stride + 4 * t;
+        }
+#pragma unroll
+        for (int i = 0; i < CHAINS * MT * NN; i++) {
+            float *zero = acc[i / (MT * NN)][i / NN % MT][i % NN];
+            zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
         }
     }
 
@@ -116,7 +111,7 @@ struct dqn_tile_up : dqn_tile_warp<EXACT, MT, NN, CHAINS> {
     __device__ __forceinline__ void start(const float *weights, unsigned in_ld, unsigned end,
                                           unsigned n) {
         const unsigned column = n + base::COLUMNS * (threadIdx.x % DQN_WARP / 4);
-        this->clear();
+        this->t = threadIdx.x % 4;
 #pragma unroll
         for (int j = 0; j < base::COLUMNS; j++) {
             w[j] = weights + (size_t)((column < end ? column : n) + j) * in_ld;
@@ -186,7 +181,7 @@ template <bool EXACT, int NN, int AHEAD> struct dqn_tile_down : dqn_tile_warp<EX
     __device__ __forceinline__ void start(const float *weights, unsigned ld, unsigned begin,
                                           unsigned stop, unsigned n) {
         const unsigned column = n + base::COLUMNS * (threadIdx.x % DQN_WARP / 4);
-        this->clear();
+        this->t = threadIdx.x % 4;
         w = weights + (column < ld ? column : n);
         in_ld = ld;
         end = stop;

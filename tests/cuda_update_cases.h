@@ -43,7 +43,7 @@ static inline size_t list_networks(struct kind *cases) {
     cases[n] = usual(100);
     cases[n].n_hidden = 0;
     cases[n++].dueling = true;
-    cases[n] = usual(700);
+    cases[n] = usual(reduced(700, 70));
     cases[n].n_hidden = 3;
     cases[n].hidden[0] = 40;
     cases[n].hidden[1] = 20;
@@ -54,7 +54,8 @@ static inline size_t list_networks(struct kind *cases) {
     cases[n].n_hidden = 1;
     cases[n].hidden[0] = 512;
     cases[n++].double_q = false;
-    cases[n] = usual(2048); /* a share of one block would be more columns than its warps take */
+    cases[n] = usual(
+        reduced(2048, 33)); /* a share of one block would be more columns than its warps take */
     cases[n].hidden[0] = 512;
     cases[n++].hidden[1] = 400;
     cases[n] = usual(33); /* its weights take more blocks than a GPU has at once: three kernels */
@@ -95,8 +96,8 @@ static inline size_t list_replays(struct kind *cases) {
     cases[n].agents = 2;
     cases[n].streak = 9;
     cases[n++].bad_reward = true;
-    cases[n] = usual(600); /* each row several times */
-    cases[n].capacity = 90 * 7;
+    cases[n] = usual(reduced(600, 200)); /* each row several times */
+    cases[n].capacity = reduced(90 * 7, 70);
     cases[n++].agents = 3;
     cases[n] = usual(1);
     cases[n++].capacity = 1;
