@@ -182,14 +182,18 @@ class Peer:
 
 def best_choice(args, batch, lists):
     """Choices by name; each list is settled with the ones before it as chosen."""
-    chosen = {name: values[0] for name, values in lists.items()}
+    chosen, speed = {name: values[0] for name, values in lists.items()}, {}
+
+    def trial(name, value):
+        choice = dict(chosen, **{name: value})
+        key = tuple(choice.values())
+        if key not in speed:
+            speed[key] = max(case.window_rates(Peer(args, args.rows, batch, **choice), 3, 0.1))
+        return speed[key]
+
     for name, values in lists.items():
-        speed = {}
-        for value in values if len(values) > 1 else []:
-            peer = Peer(args, args.rows, batch, **dict(chosen, **{name: value}))
-            speed[value] = max(case.window_rates(peer, 3, 0.1))
-            del peer  # its rows leave the device
-        chosen[name] = max(speed, key=speed.get, default=values[0])
+        if len(values) > 1:
+            chosen[name] = max(values, key=partial(trial, name))
     return chosen
 
 
