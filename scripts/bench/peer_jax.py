@@ -17,7 +17,7 @@ It can be written in several ways, and which one is fastest depends on the GPU, 
   sampler  flat: cumulative sum of all priorities, binary search in it.
            levels: sums within groups of 16 rows, of 16 such sums and so on; a search goes down.
   passes   apart: s and s' go through the online network one after the other.
-           joined: as one batch of 2B, and through the target network so too; fewer, larger products.
+           joined: as one batch of 2B, through the target network too; fewer, larger products.
   unroll   steps of the scan that XLA compiles as one piece.
 Each given as a list is tried for a moment, in this order, and the best of all is timed.
 """
