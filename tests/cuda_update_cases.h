@@ -97,7 +97,7 @@ static inline size_t list_replays(struct kind *cases) {
     cases[n].streak = 9;
     cases[n++].bad_reward = true;
     cases[n] = usual(reduced(600, 200)); /* each row several times */
-    cases[n].capacity = reduced(90 * 7, 70);
+    cases[n].capacity = reduced(90 * 7, 210);
     cases[n++].agents = 3;
     cases[n] = usual(1);
     cases[n++].capacity = 1;
