@@ -358,6 +358,7 @@ Test(cuda_fallback, device_fails_during_a_save) {
 
 /* The first launch after the fault was set is the evaluation's. */
 Test(cuda_fallback, context_lost_in_evaluate) {
+    skip_reduced("the second epoch has no evaluation then");
     loses_the_context("k_clear_lane_sums", "evaluate");
 }
 

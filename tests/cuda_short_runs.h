@@ -1,19 +1,22 @@
-/* Whole runs of the CUDA tests, at full length or, with DQN_TEST_REDUCED=1, at a fifth of it. */
+/* Whole runs of the CUDA tests, at full length or, with DQN_TEST_REDUCED=1, at a fifth of it and
+ * with one short evaluation: each step of those is several kernels, too. */
 #ifndef DQN_TESTS_CUDA_SHORT_RUNS_H
 #define DQN_TESTS_CUDA_SHORT_RUNS_H
 
 #include "cuda_pair.h"
 #include "run_fixture.h"
 
-enum { SHORT_SETS = 3 };
+enum { SHORT_SETS = 5 };
 
 /* Appends to n overrides those that shorten the run of this text, if any; returns how many there
  * are then. `set` has room for SHORT_SETS more. */
 static inline size_t shorten(const char *text, const char **set, size_t n) {
     static const char *const cartpole[SHORT_SETS] = {"train.env_steps=600", "train.epoch_steps=200",
-                                                     "train.learning_starts=60"};
+                                                     "train.learning_starts=60", "eval.episodes=1",
+                                                     "eval.every_epochs=3"};
     static const char *const trading[SHORT_SETS] = {"train.env_steps=360", "train.epoch_steps=120",
-                                                    "train.learning_starts=60"};
+                                                    "train.learning_starts=60",
+                                                    "synthetic.bars=1200", "eval.every_epochs=3"};
     const char *const *from = text == run_cartpole ? cartpole : trading;
     for (size_t i = 0; i < reduced(0, SHORT_SETS); i++) {
         set[n++] = from[i];

@@ -14,7 +14,7 @@ extern const char run_trading[];
 struct run {
     const char *text;
     const char *device; /* "cpu", the default, or "cuda" */
-    const char *overrides[8];
+    const char *overrides[12];
     size_t n_overrides;
     uint64_t stop_at;   /* env steps; 0 = run to the end */
     const char *resume; /* file */
