@@ -13,6 +13,13 @@
 static enum dqn_status load_bars(struct dqn_bars *bars, const struct dqn_config *config,
                                  const char *file) {
     struct dqn_config *changed = NULL;
+    if (strlen(file) >= sizeof changed->data.file.v[0]) {
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "the path after --latest has %zu bytes; at most %zu are read: name the file "
+            "from a folder nearer to it",
+            strlen(file), sizeof changed->data.file.v[0] - 1);
+    }
     DQN_TRY(dqn_alloc((void **)&changed, 1, sizeof *changed, "a configuration"));
     *changed = *config;
     changed->data.file.n = 1;

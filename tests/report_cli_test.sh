@@ -112,6 +112,8 @@ head -n 300 market.csv >short.csv
 expect 3 "$bin/dqn-eval" $run --latest short.csv
 grep -q "data.gaps" err && fail "a remedy that is none, there is no hole: $(cat err)"
 expect 3 "$bin/dqn-eval" $run --latest missing.csv
+expect 3 "$bin/dqn-eval" $run --latest "$(printf '%1100s' | tr ' ' x).csv"
+says err "has 1104 bytes; at most 1023 are read"
 head -n 800 market.csv >few.csv
 expect 3 "$bin/dqn-train" trading.yaml --name few --set output=runs --set data.file=few.csv
 grep -q "in 1 segment, where not 2 bars are left" err || fail "no reason: $(cat err)"
