@@ -11,8 +11,8 @@
 #include "nn_tile_cuda.cuh"
 
 /* The batch row at place i of eight. Places 2 q and 2 q + 1 have rows 2 apart modulo 4, and rows of
- * places 0, 2, 4, 6 differ modulo 4: where rows begin 8 banks apart, those of threads that read 16
- * bytes together, or write them together, lie in different banks. */
+ * places 0, 2, 4, 6 differ modulo 4, as those of 1, 3, 5, 7 do: where rows begin 8 banks apart,
+ * those of threads that read 16 bytes together, or write them together, lie in different banks. */
 static __device__ __forceinline__ unsigned dqn_tile_row(unsigned i) {
     return i % 2 == 0 ? i / 2 : 4 + (i / 2 + 2) % 4;
 }

@@ -2,7 +2,7 @@
 #include "nn_tile_columns_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS };
-enum { TALLEST = 4 /* 64 rows */, MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
+enum { TALLEST = 4 /* 64 rows */ };
 
 /* ---- when, and how large ---- */
 
@@ -20,8 +20,8 @@ static bool fits(const struct dqn_cuda_queue *q, int height, unsigned stride) {
 bool dqn_tile_serves(const struct dqn_cuda_queue *q, const struct dqn_net *net) {
     const unsigned stride = dqn_tile_stride(net);
     return q->device->precision != DQN_PRECISION_FP32 && net->n_layers <= DQN_TILE_LAYERS &&
-           net->n_params <= MOST_PARAMS && attribute(q, cudaDevAttrComputeCapabilityMajor) >= 8 &&
-           fits(q, 1, stride);
+           net->n_params <= DQN_TILE_MOST_PARAMS &&
+           attribute(q, cudaDevAttrComputeCapabilityMajor) >= 8 && fits(q, 1, stride);
 }
 
 int dqn_tile_height(const struct dqn_cuda_queue *q, unsigned stride, size_t batch, size_t n_batches,

@@ -5,7 +5,8 @@
  * The product is mma.m16n8k8 (PTX ISA, "Matrix fragments for mma.m16n8k8"): thread 4 g + t of a
  * warp holds A at rows g, g + 8 and columns t, t + 4, B at rows t, t + 4 and column g, D at rows g,
  * g + 8 and columns 2t, 2t + 1. Which index of a matrix stands at which place may be permuted as
- * long as both factors agree; the permutations here make every read of a thread 16 bytes wide. */
+ * long as both factors agree; the permutations here make a thread's reads of weights, and of batch
+ * rows up and down, 16 bytes wide. */
 #ifndef DQN_KERNELS_NN_TILE_CUDA_CUH
 #define DQN_KERNELS_NN_TILE_CUDA_CUH
 
@@ -19,6 +20,7 @@ enum { DQN_TILE_THREADS = 256, DQN_TILE_WARPS = DQN_TILE_THREADS / DQN_WARP, DQN
 /* True when the passes below serve this net and precision. A function of these alone. */
 bool dqn_tile_serves(const struct dqn_cuda_queue *q, const struct dqn_net *net);
 enum { DQN_TILE_PASSES = 4, DQN_TILE_LAYERS = 8 };
+enum { DQN_TILE_MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
 /* n <= DQN_TILE_PASSES passes of one net and batch in one kernel. */
 enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
                                  size_t n);

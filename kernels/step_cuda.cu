@@ -42,10 +42,16 @@ static bool serves_sampler(const struct dqn_sampler_spec *spec) {
             spec->weight_norm != DQN_WEIGHT_NORM_BUFFER);
 }
 
+/* bf16 where tf32 is known to be faster than a library's bf16. */
+static bool serves_precision(int precision, const struct dqn_net *net) {
+    return precision != DQN_PRECISION_BF16 || net->n_params <= DQN_TILE_MOST_PARAMS;
+}
+
 static bool serves(const struct dqn_cuda_queue *q, const struct dqn_update_args *args) {
     int major = 0;
     (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device->index);
-    return major >= 9 && args->backward.net->n_layers <= DQN_TILE_LAYERS &&
+    return major >= 9 && serves_precision(q->device->precision, args->backward.net) &&
+           args->backward.net->n_layers <= DQN_TILE_LAYERS &&
            args->td.batch <= DQN_STEP_MOST_ROWS && serves_sampler(&args->draw.sampler->spec) &&
            args->apply.n_batches == 1 && !args->td.accumulate && !is_composed();
 }

@@ -31,7 +31,8 @@ struct row_facts {
 }; /* 32 bytes, written as two groups of 16 */
 
 /* Floats of one of the two buffers of layer outputs: the sections' rows; on the way down one holds
- * two layers' gradients of s, the other the warps' sums. */
+ * two layers' gradients of s, the other the warps' sums: one a warp, or up to 16 where the
+ * sections' rows are long enough for them (descend). */
 static __host__ __device__ unsigned buffer_floats(unsigned rows, unsigned stride) {
     const unsigned forward = SECTIONS * rows * stride, sums = WARPS * rows * GROUP_STRIDE;
     return forward > sums ? forward : sums;
@@ -311,14 +312,14 @@ template <int CLUSTER> struct row_end {
         }
     }
 
-    __device__ __forceinline__ void go_down(unsigned rows, unsigned stride, unsigned out_ld) {
-        row += rows;
-        y += rows * stride;
-        acts += rows * out_ld;
-        preact += rows * out_ld;
+    __device__ __forceinline__ void go_down_eight(unsigned stride, unsigned out_ld) {
+        row += 8;
+        y += 8 * stride;
+        acts += 8 * out_ld;
+        preact += 8 * out_ld;
 #pragma unroll
         for (unsigned i = 0; i < CLUSTER; i++) {
-            remote[i] += rows * stride * sizeof(float);
+            remote[i] += 8 * stride * sizeof(float);
         }
     }
 };
@@ -383,7 +384,7 @@ finish_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const Sums 
                     dqn_store_remote(to.remote[i], group::of(z));
                 }
             }
-            to.go_down(8, stride, out_ld);
+            to.go_down_eight(stride, out_ld);
         }
     }
 }
@@ -428,9 +429,9 @@ template <bool EXACT, bool RELU, int MT, int NN> struct column_job {
 
 /* This block's columns of layer l of all sections, by all warps. A single block with enough columns
  * takes the online network's two sections together, which halves the reads of its weights; then the
- * target network's come in pairs, so that all warps have as much to do. The smallest shares are two
- * groups of columns, so the warps split the rows as well. All warps, also those without work, wait
- * for the input at the same place, when their first weights are on their way. */
+ * target network's come in pairs, so that all warps have as much to do. In clusters of 8 a block
+ * has two groups of 256 columns, so the warps split the rows as well. All warps, also those without
+ * work, wait for the input at the same place, when their first weights are on their way. */
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, HEIGHT> &c,
                                                  unsigned l) {
@@ -528,7 +529,7 @@ static __device__ __forceinline__ float top_gradient(const struct dqn_tile_net *
  * layer's output go to c.y. What leaves the cluster is written by its first block. */
 template <bool EXACT, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER, HEIGHT> &c) {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT, LANES = c.LANES };
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, LANES = cluster<CLUSTER, HEIGHT>::LANES };
     const struct dqn_step *a = c.a;
     const unsigned stride = a->net.stride, actions = (unsigned)a->net.actions;
     const unsigned top = a->net.n_layers - 1, ld = (unsigned)a->net.layer[top].out_ld;
@@ -603,7 +604,7 @@ template <typename C> static __device__ __forceinline__ void report_rows(const C
 /* ---- down ---- */
 
 /* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`,
- * [rows, 32]. */
+ * [rows, GROUP_STRIDE]. */
 template <bool EXACT, int HEIGHT, typename C>
 static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
                                                  const float *w, const float *dz, unsigned begin,
@@ -643,7 +644,8 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
     const unsigned groups = first < last ? (last - first + GROUP - 1) / GROUP : 0;
     const unsigned steps = (out_ld + DEPTH - 1) / DEPTH;
     /* More than half as many groups as warps: three warps take two groups, the third one their last
-     * third of W's rows. Then there are 16 parts at most, and as many columns that they fit. */
+     * third of W's rows. That makes 16 parts at most, of so many columns that 3 strides of the
+     * sections are more than 16 of the groups. */
     const bool thirds = groups > WARPS / 2 && (groups + 1) / 2 * 3 <= WARPS;
     const unsigned splits = thirds ? 2 : groups > 0 && groups < WARPS ? WARPS / groups : 1;
     const unsigned each = thirds ? (2 * steps + 2) / 3 : (steps + splits - 1) / splits;
