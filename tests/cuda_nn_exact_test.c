@@ -237,11 +237,10 @@ struct net_case {
     size_t batch;
 };
 
-static const struct net_case cases[] = {{51, 45, 2, {256, 256}, DQN_RELU, false, 256},
-                                        {51, 45, 2, {256, 256}, DQN_RELU, false, 4096},
-                                        {4, 2, 2, {64, 64}, DQN_TANH, true, 32},
-                                        {7, 5, 1, {33, 0}, DQN_SILU, true, 1024},
-                                        {7, 5, 2, {31, 129}, DQN_ELU, false, 255}};
+static const struct net_case cases[] = {
+    {51, 45, 2, {256, 256}, DQN_RELU, false, 256}, {51, 45, 2, {256, 256}, DQN_RELU, false, 4096},
+    {4, 2, 2, {64, 64}, DQN_TANH, true, 32},       {7, 5, 1, {33, 0}, DQN_SILU, true, 1024},
+    {7, 5, 2, {31, 129}, DQN_ELU, false, 255},     {51, 45, 2, {512, 512}, DQN_RELU, false, 300}};
 
 static const struct net_case few_cases[] = {{51, 45, 2, {40, 24}, DQN_RELU, false, 64},
                                             {4, 2, 2, {64, 64}, DQN_TANH, true, 32},
@@ -295,7 +294,7 @@ Test(cuda_nn_exact, population_tf32) {
 }
 
 Test(cuda_nn_exact, population_bf16) {
-    skip_reduced("the kernels of population_fp32, and a library's");
+    skip_reduced("the kernels of population_tf32, and a library's");
     alone_and_together(DQN_PRECISION_BF16);
 }
 
