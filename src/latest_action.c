@@ -13,12 +13,13 @@
 static enum dqn_status load_bars(struct dqn_bars *bars, const struct dqn_config *config,
                                  const char *file) {
     struct dqn_config *changed = NULL;
-    if (strlen(file) >= sizeof changed->data.file.v[0]) {
+    const size_t limit = sizeof changed->data.file.v[0] - sizeof "./"; /* of this folder */
+    if (strlen(file) > limit) {
         return dqn_fail(
             DQN_ERR_DATA,
             "the path after --latest has %zu bytes; at most %zu are read: name the file "
             "from a folder nearer to it",
-            strlen(file), sizeof changed->data.file.v[0] - 1);
+            strlen(file), limit);
     }
     DQN_TRY(dqn_alloc((void **)&changed, 1, sizeof *changed, "a configuration"));
     *changed = *config;
@@ -37,10 +38,10 @@ static enum dqn_status make_market(struct dqn_market *market, const struct dqn_c
     const size_t n = bars->n, first = bars->segment[bars->n_segments - 1];
     if (n - first < DQN_MARKET_WARMUP + 1) {
         return dqn_fail(DQN_ERR_DATA,
-                        "%s: the last stretch without a hole has %zu bars; %d are needed, as %d "
-                        "warm up the features: give more history%s",
+                        "%s: the last segment has %zu bars; %d are needed, as %d warm up the "
+                        "features: give more history%s",
                         bars->info.source, n - first, DQN_MARKET_WARMUP + 1, DQN_MARKET_WARMUP,
-                        first > 0 ? ", or data.gaps: keep" : "");
+                        first > 0 && n > DQN_MARKET_WARMUP ? ", or data.gaps: keep" : "");
     }
     DQN_TRY(dqn_alloc((void **)&market->features, n, DQN_MARKET_FEATURES * sizeof(float),
                       "market features"));

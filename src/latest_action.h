@@ -24,7 +24,7 @@ struct dqn_latest {
  * asks the policy. The account is as at an episode's start, with a position of `exposure` (of
  * equity) that was just bought at the last close.
  *   mean, std  [43] of the checkpoint
- * DQN_ERR_DATA when the last stretch without a hole is too short to warm the features up, and what
+ * DQN_ERR_DATA when the last segment is too short to warm the features up, and what
  * loading can say. */
 enum dqn_status dqn_latest_find(struct dqn_latest *out, const struct dqn_config *config,
                                 const char *file, const double *mean, const double *std,

@@ -290,6 +290,7 @@ Test(bars_csv, regular_closures) {
         {9, 15, two_lost_hours, 61, 59},
         {9, 15, holidays, 55, 51}, /* a holiday joins two nights into one hole */
         {0, 23, no_holes, 11, 11},
+        {0, 22, no_holes, 59, 59}, /* an hour a night, with one week behind the change of clocks */
     };
     for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
         struct dqn_bars bars;
@@ -301,8 +302,8 @@ Test(bars_csv, regular_closures) {
     }
 }
 
-/* Minutes that are missing every week in a thin market are no closing hours, and one week does not
- * show what recurs. */
+/* Minutes that are missing every week in a thin market are no closing hours, half a year is none,
+ * and one week does not show what recurs. */
 Test(bars_csv, no_regular_closures) {
     static char text[300000];
     struct dqn_bars bars;
@@ -315,6 +316,17 @@ Test(bars_csv, no_regular_closures) {
     }
     cr_assert_eq(load_text(&bars, text, "", ""), DQN_OK, "%s", dqn_error_text());
     cr_expect_eq(bars.info.n_gaps, 6u);
+    cr_expect_eq(bars.info.n_regular, 0u);
+    dqn_bars_free(&bars);
+    used = (size_t)sprintf(text, "time,open,high,low,close\n");
+    for (int64_t hour = 0; hour < 60 * 168; hour++) {
+        if (hour < 20 * 168 || hour >= 44 * 168) {
+            used +=
+                (size_t)sprintf(text + used, "%lld,1,1,1,1\n", 1700000000 + 3600 * (long long)hour);
+        }
+    }
+    cr_assert_eq(load_text(&bars, text, "", ""), DQN_OK, "%s", dqn_error_text());
+    cr_expect_eq(bars.info.n_gaps, 1u);
     cr_expect_eq(bars.info.n_regular, 0u);
     dqn_bars_free(&bars);
     cr_assert_eq(load_bars(&bars, "tests/data/market/stooq-daily.csv", "", "", ""), DQN_OK);

@@ -130,9 +130,14 @@ static void print_repairs(const struct dqn_bars_info *info) {
 }
 
 /* How many gaps are the market's closing hours, and how many are not; "" without gaps. */
-static const char *gap_kinds(char *text, size_t size, const struct dqn_bars_info *info) {
+static const char *gap_kinds(char *text, size_t size, const struct dqn_bars *bars) {
+    const struct dqn_bars_info *info = &bars->info;
+    const int64_t three_weeks_ns = 21 * INT64_C(86400000000000);
     text[0] = '\0';
-    if (info->n_gaps > 0) {
+    if (info->n_gaps > 0 && bars->time_ns[bars->n - 1] - bars->time_ns[0] < three_weeks_ns) {
+        snprintf(text, size,
+                 " (in less than three weeks closing hours cannot be told from others)");
+    } else if (info->n_gaps > 0) {
         snprintf(text, size, " (%zu regular closure%s such as weekends, %zu irregular)",
                  info->n_regular, plural(info->n_regular), info->n_gaps - info->n_regular);
     }
@@ -150,7 +155,7 @@ static void print_info(const struct dqn_bars *bars) {
         n_filled += bars->untradable[i];
     }
     dqn_info("data: %zu gap%s%s, %zu segment%s, %zu bar%s filled in, %s", info->n_gaps,
-             plural(info->n_gaps), gap_kinds(kinds, sizeof(kinds), info), bars->n_segments,
+             plural(info->n_gaps), gap_kinds(kinds, sizeof(kinds), bars), bars->n_segments,
              plural(bars->n_segments), n_filled, plural(n_filled),
              bars->volume == NULL ? "no volume" : "with volume");
     if (info->n_zero_volume > 0) {

@@ -32,10 +32,11 @@ enum dqn_status dqn_raw_merge_files(struct dqn_raw_rows *rows,
                                     const struct dqn_config_data *config);
 
 /* bars_closures.c: whether the gap before stamp `gap` (1..n-1) is a regular closure of the market:
- * it has an hour or more, and of the four weeks before and the four after, as far as there is data,
- * a third and at least two have the same one: from the same time of the week to the same, both give
- * or take a twelfth of its length. So holidays are none, and a change of the clocks does no harm.
- * Only people are told; nothing is done by it. */
+ * it has an hour or more and less than a week, and of the four weeks before and the four after, as
+ * far as there is data, a third and at least two have the same one: from the same time of the week
+ * to the same, both give or take a twelfth of its length, or an hour earlier or later, as clocks
+ * are set. So holidays are none. Less than three weeks of data have none that can be told. Only
+ * people are told; nothing is done by it. */
 bool dqn_gap_is_regular(const int64_t *time_ns, size_t n, size_t gap);
 
 /* bars_clean.c: adjusts, finds gaps and segments, fills where asked; the rows' memory becomes the
