@@ -63,6 +63,11 @@ static void plan_all_saved(const char *folder) {
              dqn_text_is_plain(folder) ? folder : "FOLDER");
 }
 
+/* While a run's folder is made, signals wait until it is known how to remove it. A mask would not
+ * do: libraries have threads of their own. */
+static atomic_bool opening;
+static atomic_int held_signal;
+
 static void leave_at_once(int number) {
     static const char preparing[] =
         "warning: interrupted before the training began; no run was changed\n";
@@ -85,12 +90,24 @@ static void leave_at_once(int number) {
  * saved the first one ends the process at once too. */
 static void on_signal(int number) {
     static atomic_int n_signals;
+    if (atomic_load(&opening)) {
+        atomic_store(&held_signal, number);
+        return;
+    }
     if (atomic_load(&phase) != TRAINING || atomic_load(&walk_reads)) {
         leave_at_once(number);
     }
     atomic_store(&stop_signal, number);
     if (atomic_fetch_add(&n_signals, 1) > 0) {
         signal(number, SIG_DFL);
+    }
+}
+
+static void stop_holding(void) {
+    atomic_store(&opening, false);
+    const int number = atomic_load(&held_signal);
+    if (number != 0) {
+        on_signal(number);
     }
 }
 
@@ -401,6 +418,8 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     struct dqn_run_folder folder;
     char *text = NULL;
     DQN_TRY(dqn_config_print(config, &text));
+    atomic_store(&opening, true);
+    install_handlers();
     enum dqn_status status =
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
     bool begun = config->walk_forward.train > 0;
@@ -409,9 +428,11 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
             atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
         }
         plan_all_saved(folder.path);
-        install_handlers();
         if (begun) {
             status = dqn_run_folder_write_config(folder.path, text, NULL);
+        }
+        stop_holding();
+        if (begun) {
             status = status == DQN_OK ? train_walk(config, folder.path, cli, stopped) : status;
         } else {
             status = train(config, text, folder.path, wanted != NULL ? resume : NULL,

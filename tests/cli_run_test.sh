@@ -161,6 +161,16 @@ says out 'data: 3,000 bars of 900 s'
 says out 'data: 6 gaps (6 regular closures such as weekends, 0 irregular), 1 segment,'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
+# A signal while the folder is made waits until it can be removed again.
+for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
+  "$train" short.yaml --quiet --name early --set output=early 2>err &
+  sleep "$delay"
+  kill -TERM $! 2>/dev/null || true
+  wait $! || true
+  [ ! -d early/early-1 ] || [ -s early/early-1/config.yaml ] ||
+    fail "a signal after $delay s left a folder without a run: $(ls -A early/early-1)"
+  rm -rf early
+done
 # What was written, where the loading lines are: not on standard output. --quiet says nothing.
 expect 0 "$bin/dqn-data" synth ou written.csv --set synthetic.bars=2000
 says err "written: written.csv: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
@@ -168,6 +178,11 @@ expect 0 "$bin/dqn-data" convert written.csv written.h5
 says err "written: written.h5: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
   awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
 [ ! -s out ] || fail 'dqn-data convert writes to standard output'
+cut -d, -f1-5 written.csv | sed '5,6d' >holes.csv
+expect 3 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=ffill
+says err 'holes.h5: 2 filled-in bars would lose the mark, as there is no volume'
+[ ! -e holes.h5 ] || fail 'a file that lost its marks was written'
+expect 0 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=keep
 expect 0 "$bin/dqn-data" convert written.csv written.h5 --quiet
 [ "$(cat out err | wc -c)" -eq 0 ] || fail 'dqn-data convert --quiet prints'
 expect 3 "$bin/dqn-data" describe none.csv

@@ -137,9 +137,27 @@ static enum dqn_status finish(enum dqn_status status, const char *temporary, con
     return status;
 }
 
+/* That a bar was filled in is said by its volume, 0: without a volume it would be a bar like others
+ * in the file, at which an agent may trade. */
+static enum dqn_status check_fills(const struct dqn_bars *bars, const char *path) {
+    size_t n_filled = 0;
+    for (size_t i = 0; bars->untradable != NULL && bars->volume == NULL && i < bars->n; i++) {
+        n_filled += bars->untradable[i];
+    }
+    if (n_filled > 0) {
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "%s: %zu filled-in bar%s would lose the mark, as there is no volume, whose 0 "
+            "it is: convert with data.gaps=keep, and fill in when the file is used",
+            path, n_filled, n_filled == 1 ? "" : "s");
+    }
+    return DQN_OK;
+}
+
 enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
                                     const struct dqn_config_data *config) {
     char temporary[DQN_TEXT_MAX + 32];
+    DQN_TRY(check_fills(bars, path));
     DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
     DQN_TRY(dqn_unfinished_add(temporary));
     return finish(write_hdf5(bars, temporary, path, config), temporary, path);
@@ -196,6 +214,7 @@ static enum dqn_status write_csv(const struct dqn_bars *bars, const char *tempor
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
     char temporary[DQN_TEXT_MAX + 32];
     struct stat info;
+    DQN_TRY(check_fills(bars, path));
     if (strcmp(path, "-") == 0 || (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))) {
         return write_in_place(bars, path);
     }
