@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checkpoint.h"
 #include "file_ops.h"
 #include "greedy_policy.h"
 #include "run_folder.h"
@@ -354,9 +355,37 @@ static enum dqn_status open_run_folder(struct dqn_run_folder *folder, const char
     return status;
 }
 
-static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_config *config,
-                             const struct run_place *place, bool first, struct dqn_walk_run *run,
-                             bool *stopped) {
+/* Every run reads the data again, and all are of what the folds lie on. */
+static enum dqn_status check_sha256(const char *sha256, const char *where,
+                                    const struct dqn_walk *walk) {
+    if (strcmp(sha256, walk->market_sha256) == 0) {
+        return DQN_OK;
+    }
+    return dqn_fail(
+        DQN_ERR_DATA,
+        "%s: the data changed while walk-forward ran (SHA-256 %.12s..., where the folds "
+        "lie %.12s...); all runs must be of the same: begin anew with data that stay",
+        where, sha256, walk->market_sha256);
+}
+
+static enum dqn_status check_finished(const struct dqn_walk_options *o, const struct dqn_walk *walk,
+                                      size_t fold, int64_t seed) {
+    char path[DQN_TEXT_MAX], *sha256 = NULL;
+    struct dqn_checkpoint *file = NULL;
+    DQN_TRY(dqn_walk_run_best(path, sizeof path, o->folder, fold, seed));
+    DQN_TRY(dqn_checkpoint_open(&file, path));
+    enum dqn_status status = dqn_checkpoint_text(file, "market_sha256", &sha256);
+    if (status == DQN_OK && sha256 != NULL) {
+        status = check_sha256(sha256, path, walk);
+    }
+    free(sha256);
+    dqn_checkpoint_close(file);
+    return status;
+}
+
+static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_walk *walk,
+                             const struct dqn_config *config, const struct run_place *place,
+                             bool first, struct dqn_walk_run *run, bool *stopped) {
     const struct dqn_trainer_options options = {
         .config = config,
         .folder = place->folder,
@@ -375,6 +404,10 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
     dqn_log_set_quiet(o->quiet);
     set_reading(o, false);
     if (status == DQN_OK) {
+        const struct dqn_bars_info *info = &dqn_trainer_market(trainer)->bars.info;
+        status = check_sha256(info->sha256, info->source, walk);
+    }
+    if (status == DQN_OK) {
         status = dqn_trainer_run(trainer, stopped);
     }
     if (status == DQN_OK && !*stopped) {
@@ -392,11 +425,13 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
 }
 
 /* Takes a finished run's result from its folder, or trains it to the end. */
-static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn_fold *fold,
+static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn_walk *walk,
                               size_t fold_index, struct dqn_config *config, struct run_place *place,
                               struct dqn_walk_run *run, bool *stopped) {
+    const struct dqn_fold *fold = &walk->folds[fold_index];
     DQN_TRY(find_place(place, o, fold_index, run->seed));
     if (is_file(place->result)) {
+        DQN_TRY(check_finished(o, walk, fold_index, run->seed));
         return read_result(run, place->result);
     }
     struct dqn_run_folder folder;
@@ -407,15 +442,14 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
                  fold_index + 1, (long long)run->seed, fold->first[0], fold->last[0] - 1,
                  fold->first[1], fold->last[1] - 1, fold->first[2], fold->last[2] - 1);
     }
-    const enum dqn_status status =
-        train(o, config, place, fold_index == 0 && run->seed == o->config->run.seed, run, stopped);
+    const enum dqn_status status = train(
+        o, walk, config, place, fold_index == 0 && run->seed == o->config->run.seed, run, stopped);
     dqn_run_folder_close(&folder);
     return status;
 }
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 
-/* Counts the bars, once, and places the folds. */
 static enum dqn_status check_env(const struct dqn_config *config) {
     if (config->env.name != DQN_ENV_trading) {
         return dqn_fail(DQN_ERR_CONFIG,
@@ -427,10 +461,12 @@ static enum dqn_status check_env(const struct dqn_config *config) {
     return DQN_OK;
 }
 
+/* Counts the bars, once, and places the folds. */
 static enum dqn_status plan(const struct dqn_config *config, const struct dqn_bars *bars,
                             struct dqn_walk *walk) {
     const double span_s = 1e-9 * (double)(bars->time_ns[bars->n - 1] - bars->time_ns[0]);
     walk->n_bars = bars->n;
+    snprintf(walk->market_sha256, sizeof walk->market_sha256, "%s", bars->info.sha256);
     walk->linear = config->reward.kind == DQN_REWARD_LINEAR;
     walk->bars_per_year = config->report.bars_per_year > 0.0
                               ? config->report.bars_per_year
@@ -458,7 +494,7 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
             *stopped = true;
             break;
         }
-        DQN_TRY_GOTO(do_run(o, &walk->folds[fold], fold, config, place, &walk->runs[i], stopped));
+        DQN_TRY_GOTO(do_run(o, walk, fold, config, place, &walk->runs[i], stopped));
         if (!*stopped) {
             walk->done = i + 1;
             DQN_TRY_GOTO(dqn_walk_write(walk, o->config, o->folder));

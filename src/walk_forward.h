@@ -42,6 +42,7 @@ struct dqn_walk {
     size_t done;               /* so many runs are finished, in order */
     bool linear;               /* gains are changes over the start and add up; else log returns */
     double bars_per_year;
+    char market_sha256[65]; /* of the data that the folds lie on */
 };
 
 /* The folds that fit in n_bars.

@@ -487,6 +487,21 @@ for part in '' fold-01-seed-1; do
   rm -rf killed
 done
 # The folder, and an output folder whose latest it is, mean the same: all folds.
+# Data that change between two runs of a walk-forward: it is not of one market.
+cp walked.csv swap.csv
+"$bin/dqn-data" synth realistic other.csv --set synthetic.bars=3500 --quiet
+code=0
+"$train" walk.yaml --set output=swapped --set data.file=swap.csv >out 2>err &
+for _ in $(seq 500); do
+  grep -q 'fold 1, seed' err && break
+  sleep 0.02
+done
+mv other.csv swap.csv
+wait $! || code=$?
+[ "$code" -eq 3 ] || fail "a walk-forward over data that changed ends with $code"
+says err 'the data changed while walk-forward ran'
+expect 3 "$train" --resume swapped/walk-1
+says err 'the data changed while walk-forward ran'
 expect 0 "$bin/dqn-eval" checkpoints/walk-1
 says out 'folds out of sample'
 cp out walk.out
