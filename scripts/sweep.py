@@ -451,10 +451,12 @@ def report(sweep):
         for r in rows:
             writer.writerow([r["trial"], r["status"], r["value"], r["seconds"],
                              *[r["params"].get(n) for n in names], r["reason"]])
-    print(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " + "  ".join(names))
+    width = {n: max(len(n), *(len(str(shown(r["params"].get(n)))) for r in rows)) for n in names}
+    print(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " +
+          "  ".join(f"{n:>{width[n]}}" for n in names))
     for r in rows:
         value = "" if r["value"] is None else f"{r['value']:.6g}"
-        params = "  ".join(f"{shown(r['params'].get(n)):>{len(n)}}" for n in names)
+        params = "  ".join(f"{shown(r['params'].get(n)):>{width[n]}}" for n in names)
         print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}".rstrip())
     plotted = plot(sweep, [r for r in rows if r["value"] is not None], names)
     also = " and sweep.png hold" if plotted else " holds"
