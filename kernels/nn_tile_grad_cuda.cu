@@ -159,8 +159,8 @@ struct weights {
     struct dqn_weight_layer layer[DQN_TILE_LAYERS];
 };
 
-/* Grid: 32 x 32 parts of all layers' W, K; block 256; shared: 80 KB. Bound by the
- * latency of its reads. */
+/* Grid: 32 x 32 parts of all layers' W, K; block 256; shared: 80 KB. Bound by the latency of its
+ * reads. */
 static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct weights a) {
     extern __shared__ float4 memory[];
     unsigned l = 0;

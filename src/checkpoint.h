@@ -76,8 +76,9 @@ void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *writer);
 uint64_t dqn_checkpoint_bytes(const struct dqn_arena *arena, bool with_replay);
 
 /* Waits for the write before, copies everything on and behind the work of `q` (waiting for it, but
- * with dqn_checkpoint_writer_overlap), and hands it to the thread. `q` may be NULL when no saved buffer lives on a device. Returns the error
- * of the write before, if it had one (DQN_ERR_DISK with path and reason); nothing is saved then. */
+ * with dqn_checkpoint_writer_overlap), and hands it to the thread. `q` may be NULL when no saved
+ * buffer lives on a device. Returns the error of the write before, if it had one (DQN_ERR_DISK with
+ * path and reason); nothing is saved then. */
 enum dqn_status dqn_checkpoint_save(struct dqn_checkpoint_writer *writer, struct dqn_queue *q,
                                     const struct dqn_checkpoint_content *content,
                                     const struct dqn_checkpoint_request *request);

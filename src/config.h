@@ -131,7 +131,8 @@ enum dqn_status dqn_config_resume(struct dqn_config *config, const struct dqn_co
 enum dqn_status dqn_config_path(const struct dqn_config *config, const char *path, char *out,
                                 size_t size);
 
-/* The resolved `index`-th entry of a CHOICE key's range "a|b|c", for messages; "?" beyond the last. */
+/* The resolved `index`-th entry of a CHOICE key's range "a|b|c", for messages; "?" beyond the last.
+ */
 const char *dqn_config_choice(const char *section_key, int index);
 
 #endif

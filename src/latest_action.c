@@ -15,11 +15,10 @@ static enum dqn_status load_bars(struct dqn_bars *bars, const struct dqn_config 
     struct dqn_config *changed = NULL;
     const size_t limit = sizeof changed->data.file.v[0] - sizeof "./"; /* of this folder */
     if (strlen(file) > limit) {
-        return dqn_fail(
-            DQN_ERR_DATA,
-            "the path after --latest has %zu bytes; at most %zu are read: name the file "
-            "from a folder nearer to it",
-            strlen(file), limit);
+        return dqn_fail(DQN_ERR_DATA,
+                        "the path after --latest has %zu bytes; at most %zu are read: name the "
+                        "file from a folder nearer to it",
+                        strlen(file), limit);
     }
     DQN_TRY(dqn_alloc((void **)&changed, 1, sizeof *changed, "a configuration"));
     *changed = *config;

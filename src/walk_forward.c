@@ -361,18 +361,22 @@ static enum dqn_status check_sha256(const char *sha256, const char *where,
     if (strcmp(sha256, walk->market_sha256) == 0) {
         return DQN_OK;
     }
-    return dqn_fail(
-        DQN_ERR_DATA,
-        "%s: the data changed while walk-forward ran (SHA-256 %.12s..., where the folds "
-        "lie %.12s...); all runs must be of the same: begin anew with data that stay",
-        where, sha256, walk->market_sha256);
+    return dqn_fail(DQN_ERR_DATA,
+                    "%s: the data changed while walk-forward ran (SHA-256 %.12s..., where the "
+                    "folds lie %.12s...); all runs must be of the same: begin anew with data that "
+                    "stay",
+                    where, sha256, walk->market_sha256);
 }
 
+/* A run whose best.h5 was taken away can still be read. */
 static enum dqn_status check_finished(const struct dqn_walk_options *o, const struct dqn_walk *walk,
                                       size_t fold, int64_t seed) {
     char path[DQN_TEXT_MAX], *sha256 = NULL;
     struct dqn_checkpoint *file = NULL;
     DQN_TRY(dqn_walk_run_best(path, sizeof path, o->folder, fold, seed));
+    if (!is_file(path)) {
+        return DQN_OK;
+    }
     DQN_TRY(dqn_checkpoint_open(&file, path));
     enum dqn_status status = dqn_checkpoint_text(file, "market_sha256", &sha256);
     if (status == DQN_OK && sha256 != NULL) {

@@ -302,6 +302,12 @@ Test(bars_csv, regular_closures) {
     }
 }
 
+static void expect_irregular(struct dqn_bars *bars, size_t n_gaps) {
+    cr_expect_eq(bars->info.n_gaps, n_gaps);
+    cr_expect_eq(bars->info.n_regular, 0u);
+    dqn_bars_free(bars);
+}
+
 /* Minutes that are missing every week in a thin market are no closing hours, half a year is none,
  * and one week does not show what recurs. */
 Test(bars_csv, no_regular_closures) {
@@ -315,9 +321,7 @@ Test(bars_csv, no_regular_closures) {
         }
     }
     cr_assert_eq(load_text(&bars, text, "", ""), DQN_OK, "%s", dqn_error_text());
-    cr_expect_eq(bars.info.n_gaps, 6u);
-    cr_expect_eq(bars.info.n_regular, 0u);
-    dqn_bars_free(&bars);
+    expect_irregular(&bars, 6);
     used = (size_t)sprintf(text, "time,open,high,low,close\n");
     for (int64_t hour = 0; hour < 60 * 168; hour++) {
         if (hour < 20 * 168 || hour >= 44 * 168) {
@@ -326,13 +330,9 @@ Test(bars_csv, no_regular_closures) {
         }
     }
     cr_assert_eq(load_text(&bars, text, "", ""), DQN_OK, "%s", dqn_error_text());
-    cr_expect_eq(bars.info.n_gaps, 1u);
-    cr_expect_eq(bars.info.n_regular, 0u);
-    dqn_bars_free(&bars);
+    expect_irregular(&bars, 1);
     cr_assert_eq(load_bars(&bars, "tests/data/market/stooq-daily.csv", "", "", ""), DQN_OK);
-    cr_expect_eq(bars.info.n_gaps, 1u);
-    cr_expect_eq(bars.info.n_regular, 0u);
-    dqn_bars_free(&bars);
+    expect_irregular(&bars, 1);
 }
 
 /* What comes later in a file changes nothing before it, fills included. */

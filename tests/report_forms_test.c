@@ -10,6 +10,7 @@
 #include "market/report_html.h"
 #include "market/trading_report.h"
 #include "report_assert.h"
+#include "report_scene.h"
 #include "shared/rng.h"
 
 /* ---- JSON as a list of paths and numbers ----------------------------------------------------- */
@@ -95,20 +96,10 @@ static uint32_t busy(void *context, const float *observation, uint64_t step) {
     return (uint32_t)((dqn_rng_block(3, 5, step).v[0] + *(uint32_t *)context) % TRADING_ACTIONS);
 }
 
-static uint32_t always(void *context, const float *observation, uint64_t step) {
-    (void)observation;
-    (void)step;
-    return *(const uint32_t *)context;
-}
-
 static struct scene *open_scene(const char *text) {
     struct scene *s = calloc(1, sizeof *s);
     cr_assert_not_null(s);
-    dqn_log_set_quiet(true);
-    cr_assert_eq(dqn_config_parse(&s->config, "test", ".", text, 0, NULL), DQN_OK, "%s",
-                 dqn_error_text());
-    cr_assert_eq(dqn_market_create(&s->market, &s->config, NULL, NULL), DQN_OK, "%s",
-                 dqn_error_text());
+    open_market(&s->config, &s->market, text);
     return s;
 }
 

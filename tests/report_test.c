@@ -12,6 +12,7 @@
 #include "market/report_html.h"
 #include "market/trading_report.h"
 #include "report_assert.h"
+#include "report_scene.h"
 #include "shared/rng.h"
 
 /* ---- charts ---------------------------------------------------------------------------------- */
@@ -187,11 +188,7 @@ struct scene {
 static struct scene *make_scene(const char *text, dqn_trading_policy policy, void *context) {
     struct scene *s = calloc(1, sizeof *s);
     cr_assert_not_null(s);
-    dqn_log_set_quiet(true);
-    cr_assert_eq(dqn_config_parse(&s->config, "test", ".", text, 0, NULL), DQN_OK, "%s",
-                 dqn_error_text());
-    cr_assert_eq(dqn_market_create(&s->market, &s->config, NULL, NULL), DQN_OK, "%s",
-                 dqn_error_text());
+    open_market(&s->config, &s->market, text);
     cr_assert_eq(dqn_trading_report_create(&s->report, &s->config, s->market, DQN_SPLIT_TEST,
                                            policy, context),
                  DQN_OK, "%s", dqn_error_text());
@@ -205,12 +202,6 @@ static void free_scene(struct scene *s) {
     dqn_trading_report_destroy(&s->report);
     dqn_market_destroy(s->market);
     free(s);
-}
-
-static uint32_t always(void *context, const float *observation, uint64_t step) {
-    (void)observation;
-    (void)step;
-    return *(const uint32_t *)context;
 }
 
 /* Some action of the 45 in every bar. */

@@ -135,6 +135,12 @@ struct contender {
 
 enum { CONTENDERS_MAX = DQN_REPORT_SENSITIVITIES + 1 };
 
+static void write_figure(const struct contender *who, const struct dqn_figure *figure, FILE *out) {
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", who->path, figure->key);
+    dqn_html_cell(key, dqn_figure_text(figure, who->figures), out);
+}
+
 /* A table of figures (rows) of contenders: the main ones, or all. */
 static void write_comparison(const struct contender *who, size_t n, bool all, FILE *out) {
     fprintf(out, "<div class=\"scroll\"><table class=\"first\"><thead><tr><th></th>");
@@ -148,9 +154,7 @@ static void write_comparison(const struct contender *who, size_t n, bool all, FI
         }
         fprintf(out, "<tr><th>%s</th>", dqn_figures[f].name);
         for (size_t i = 0; i < n; i++) {
-            char key[96];
-            snprintf(key, sizeof key, "%s.%s", who[i].path, dqn_figures[f].key);
-            dqn_html_cell(key, dqn_figure_text(&dqn_figures[f], who[i].figures), out);
+            write_figure(&who[i], &dqn_figures[f], out);
         }
         fprintf(out, "</tr>\n");
     }
@@ -170,9 +174,7 @@ static void write_by_row(const struct contender *who, size_t n, FILE *out) {
         fprintf(out, "<tr class=\"%s\"><th>%s</th>", i == 0 ? "mark" : "", who[i].name);
         for (size_t f = 0; f < DQN_FIGURES; f++) {
             if (dqn_figures[f].main) {
-                char key[96];
-                snprintf(key, sizeof key, "%s.%s", who[i].path, dqn_figures[f].key);
-                dqn_html_cell(key, dqn_figure_text(&dqn_figures[f], who[i].figures), out);
+                write_figure(&who[i], &dqn_figures[f], out);
             }
         }
         fprintf(out, "</tr>\n");
