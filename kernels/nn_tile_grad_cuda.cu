@@ -191,25 +191,14 @@ enum dqn_status dqn_tile_weight_gradients(struct dqn_cuda_queue *q,
     const struct dqn_net *net = args->net;
     const size_t rows = args->n_agents * args->batch;
     struct weights weights;
-    unsigned blocks = 0;
     memset(&weights, 0, sizeof weights);
     weights.n_layers = (unsigned)net->n_layers;
     weights.batch = (unsigned)args->batch;
     weights.accumulate = args->accumulate;
     weights.n_params = net->n_params;
     weights.grads = args->grads;
-    for (size_t l = 0; l < net->n_layers; l++) {
-        struct dqn_weight_layer *to = &weights.layer[l];
-        to->dz = dz[l];
-        to->x = l == 0 ? args->x : args->acts + rows * net->layer[l - 1].output;
-        to->in_ld = (unsigned)net->layer[l].in_ld;
-        to->out_ld = (unsigned)net->layer[l].out_ld;
-        to->weight = net->layer[l].weight;
-        to->bias = net->layer[l].bias;
-        to->first_block = blocks;
-        to->blocks_across = (to->in_ld + DQN_TILE_SIDE - 1) / DQN_TILE_SIDE;
-        blocks += to->blocks_across * ((to->out_ld + DQN_TILE_SIDE - 1) / DQN_TILE_SIDE);
-    }
+    const unsigned blocks = dqn_tile_list_weights(weights.layer, net->layer, net->n_layers, dz,
+                                                  args->x, args->acts, rows);
     DQN_CUDA(cudaFuncSetAttribute(k_sum_weights, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   SUM_BYTES));
     k_sum_weights<<<dim3(blocks, (unsigned)args->n_agents), THREADS, SUM_BYTES, q->stream>>>(

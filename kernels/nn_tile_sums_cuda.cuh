@@ -27,6 +27,34 @@ struct dqn_weight_layer {
     unsigned first_block, blocks_across;
 };
 
+/* Squares of DQN_TILE_SIDE that a layer's W takes in one direction. */
+static inline unsigned dqn_tile_squares(size_t ld) {
+    return (unsigned)((ld + DQN_TILE_SIDE - 1) / DQN_TILE_SIDE);
+}
+
+/* Where the gradients of all layers come from and go; returns the blocks that an agent takes.
+ *   x     the first layer's input
+ *   acts  the others', as forward keeps them for `rows` batch rows of all agents */
+static inline unsigned dqn_tile_list_weights(struct dqn_weight_layer *to,
+                                             const struct dqn_layer *layers, size_t n_layers,
+                                             float *const *dz, const float *x, const float *acts,
+                                             size_t rows) {
+    unsigned n_blocks = 0;
+    for (size_t l = 0; l < n_layers; l++) {
+        const struct dqn_layer *layer = &layers[l];
+        to[l].dz = dz[l];
+        to[l].x = l == 0 ? x : acts + rows * layers[l - 1].output;
+        to[l].in_ld = (unsigned)layer->in_ld;
+        to[l].out_ld = (unsigned)layer->out_ld;
+        to[l].weight = layer->weight;
+        to[l].bias = layer->bias;
+        to[l].first_block = n_blocks;
+        to[l].blocks_across = dqn_tile_squares(layer->in_ld);
+        n_blocks += to[l].blocks_across * dqn_tile_squares(layer->out_ld);
+    }
+    return n_blocks;
+}
+
 static __device__ __forceinline__ float4 dqn_add4(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }

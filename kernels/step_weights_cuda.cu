@@ -491,15 +491,10 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- the launch ---- */
 
-/* Squares that a layer's W takes in this direction. */
-static unsigned squares_of(size_t ld) {
-    return (unsigned)((ld + SIDE - 1) / SIDE);
-}
-
 unsigned dqn_step_weight_blocks(const struct dqn_net *net) {
     unsigned blocks = 0;
     for (size_t l = 0; l < net->n_layers; l++) {
-        blocks += squares_of(net->layer[l].in_ld) * squares_of(net->layer[l].out_ld);
+        blocks += dqn_tile_squares(net->layer[l].in_ld) * dqn_tile_squares(net->layer[l].out_ld);
     }
     return blocks;
 }
@@ -508,19 +503,8 @@ static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
     const size_t rows = step->n_agents * step->batch;
     memset(to, 0, sizeof *to);
     to->step = *step;
-    for (size_t l = 0; l < step->net.n_layers; l++) {
-        const struct dqn_layer *layer = &step->net.layer[l];
-        struct dqn_weight_layer *w = &to->layer[l];
-        w->dz = step->dz[l];
-        w->x = l == 0 ? step->state : step->acts + rows * step->net.layer[l - 1].output;
-        w->in_ld = (unsigned)layer->in_ld;
-        w->out_ld = (unsigned)layer->out_ld;
-        w->weight = layer->weight;
-        w->bias = layer->bias;
-        w->first_block = to->n_blocks;
-        w->blocks_across = squares_of(layer->in_ld);
-        to->n_blocks += w->blocks_across * squares_of(layer->out_ld);
-    }
+    to->n_blocks = dqn_tile_list_weights(to->layer, step->net.layer, step->net.n_layers, step->dz,
+                                         step->state, step->acts, rows);
     to->n_priority_blocks = step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
 }
 
