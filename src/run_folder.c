@@ -345,6 +345,7 @@ enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
     snprintf(out->folder, sizeof out->folder, "%s", folder->path);
     snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
     snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
+    snprintf(out->fresh_metrics, sizeof out->fresh_metrics, "%s/metrics.csv.new", folder->path);
     snprintf(out->latest, sizeof out->latest, "%s/latest", output);
     snprintf(out->target, sizeof out->target, "%s", before != NULL ? before + 1 : "");
     return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
@@ -352,6 +353,7 @@ enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
 
 void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
     struct stat info;
+    unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
     unlink(undo->metrics);
     unlink(undo->lock);
     if (rmdir(undo->folder) != 0 || lstat(undo->latest, &info) != 0 || !S_ISLNK(info.st_mode)) {

@@ -37,7 +37,8 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
 /* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
  * calls that a handler may make. */
 struct dqn_run_folder_undo {
-    char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16], metrics[DQN_TEXT_MAX + 16];
+    char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16];
+    char metrics[DQN_TEXT_MAX + 16], fresh_metrics[DQN_TEXT_MAX + 16];
     char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
     char target[DQN_TEXT_MAX]; /* name of the run that latest pointed at before; "" = none */
 };

@@ -502,3 +502,24 @@ Test(run_folder, a_discarded_run_leaves_no_trace) {
     cr_expect_eq(access(bad.path, F_OK), 0);
     dqn_run_folder_close(&good);
 }
+
+/* The same by the calls that a signal handler may make, while a metrics.csv is being written. */
+Test(run_folder, a_run_undone_leaves_no_trace) {
+    struct dqn_run_folder run;
+    struct dqn_run_folder_undo undo;
+    OK(dqn_run_folder_create(&run, output, "run", NULL));
+    OK(dqn_run_folder_undo_plan(&undo, &run));
+    static const char *const names[] = {"metrics.csv", "metrics.csv.new"};
+    for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
+        char file[DQN_TEXT_MAX + 32];
+        snprintf(file, sizeof file, "%s/%s", run.path, names[i]);
+        FILE *f = fopen(file, "w");
+        cr_assert_not_null(f);
+        fclose(f);
+    }
+    dqn_run_folder_undo(&undo);
+    struct stat info;
+    cr_expect_not(exists(run.path));
+    cr_expect_eq(lstat(in_output("latest"), &info), -1);
+    dqn_run_folder_close(&run);
+}
