@@ -1,5 +1,6 @@
 /* Thread block clusters (compute capability 9): their barrier and each other's shared memory. On
- * other devices these do nothing; kernels that use them are not launched there. */
+ * other devices these do nothing; kernels that use them are not launched there. And a block's
+ * barrier that is as lenient as theirs. */
 #ifndef DQN_KERNELS_CLUSTER_CUDA_CUH
 #define DQN_KERNELS_CLUSTER_CUDA_CUH
 
@@ -19,6 +20,12 @@ static __device__ __forceinline__ void dqn_cluster_wait(void) {
     __syncwarp();
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
+}
+
+/* __syncthreads() that warps may wait for at different places of the code, as they may for a
+ * cluster's barrier. */
+static __device__ __forceinline__ void dqn_block_wait(void) {
+    asm volatile("barrier.sync 0;" ::: "memory");
 }
 
 /* Address in the cluster's shared memory of what lies at p, in block `rank`. */

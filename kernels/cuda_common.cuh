@@ -135,6 +135,10 @@ enum dqn_status dqn_cuda_launched(const char *kernel);
  * the colon ("" without one). */
 bool dqn_cuda_fault(const char *kind, const char **value);
 
+/* Test switch: DQN_TEST_COMPOSED=1 takes updates and collectors' steps apart into their operations.
+ */
+bool dqn_cuda_is_composed(void);
+
 /* Returns from the calling function when a runtime call fails. */
 #define DQN_CUDA(call)                                                                             \
     do {                                                                                           \

@@ -1,40 +1,60 @@
 /* Environments on the GPU: one kernel a line of env_list.h around the same headers that the CPU
- * steps, and the n-step window. Built without fused multiply-add, so both sides agree bit for bit.
- */
-#include "replay_cuda.cuh"
+ * steps, and the n-step window by itself. Built without fused multiply-add, so both sides agree bit
+ * for bit. */
+#include "collect_cuda.cuh"
 
 #include "../envs/lane.h"
-#include "../src/shared/nstep.h"
 #include "all_envs.h"
 
-/* A block of environments is one warp: a few thousand lanes, one thread each, are spread over all
- * multiprocessors. */
-enum { ENV_THREADS = 32, WINDOW_THREADS = 128, SUMS_THREADS = 128 };
+enum { WINDOW_THREADS = 128, SUMS_THREADS = 128 };
 
-/* A block's lanes: [first, first + n) of all lanes, agents included. */
-struct block_lanes {
-    size_t first;
-    unsigned n;
-};
+/* What a kernel needs to know of an environment. STRIDE: of observations in shared memory, odd, so
+ * that neither a thread's own row nor rows side by side collide in a bank. */
+#define ENV_TRAITS(name, observations, actions, limit)                                             \
+    struct env_##name {                                                                            \
+        typedef struct name##_params params;                                                       \
+        typedef struct name##_state state;                                                         \
+        enum { OBS = observations, STRIDE = (observations) | 1 };                                  \
+        static __device__ __forceinline__ void reset(state *s, const params *p,                    \
+                                                     const struct dqn_env_key *key, float *to) {   \
+            name##_reset(s, p, key, to);                                                           \
+        }                                                                                          \
+        static __device__ __forceinline__ struct dqn_env_outcome                                   \
+        step(state *s, const params *p, const struct dqn_env_key *key, uint32_t action,            \
+             float *to) {                                                                          \
+            return name##_step(s, p, key, action, to);                                             \
+        }                                                                                          \
+    };
+DQN_ENV_LIST(ENV_TRAITS)
+#undef ENV_TRAITS
 
-static __device__ struct block_lanes lanes_of_block(const struct dqn_env_args *a) {
-    const size_t begin = (size_t)blockIdx.x * blockDim.x, left = a->lanes - begin;
-    struct block_lanes block;
-    block.first = blockIdx.y * a->lanes + begin;
-    block.n = left < blockDim.x ? (unsigned)left : blockDim.x;
+static __device__ __forceinline__ struct dqn_block find_block(const struct dqn_env_args &a) {
+    struct dqn_block block;
+    block.agent = blockIdx.y;
+    block.lane = (size_t)blockIdx.x * DQN_BLOCK_LANES;
+    block.first = block.agent * a.lanes + block.lane;
+    const size_t left = a.lanes - block.lane;
+    block.n = left < DQN_BLOCK_LANES ? (unsigned)left : DQN_BLOCK_LANES;
     return block;
 }
 
-/* The block's observations, `stride` floats a lane in shared memory, to rows of `ld` floats in
- * global memory, all threads side by side; zeros beyond `obs`. */
-static __device__ void write_rows(float *to, const float *from, struct block_lanes block,
-                                  unsigned obs, unsigned stride, size_t obs_ld) {
+/* The block's lane that this thread steps; the number of its lanes or more: none. Every spread-th
+ * thread steps one: with few blocks a warp's lanes, which part where their episodes do, are better
+ * fewer. */
+static __device__ __forceinline__ unsigned own_lane(unsigned spread) {
+    return threadIdx.x % spread == 0 ? threadIdx.x / spread : DQN_BLOCK_LANES;
+}
+
+/* Observations in shared memory to rows of obs_ld floats in global memory, zeros beyond. */
+template <typename Env>
+static __device__ __forceinline__ void write_rows(float *to, const float *from,
+                                                  const struct dqn_block &block, size_t obs_ld) {
     const unsigned ld = (unsigned)obs_ld, n = block.n * ld;
-    const unsigned rows_a_turn = blockDim.x / ld, columns_a_turn = blockDim.x % ld;
+    const unsigned rows_a_turn = DQN_ENV_THREADS / ld, columns_a_turn = DQN_ENV_THREADS % ld;
     unsigned row = threadIdx.x / ld, column = threadIdx.x % ld;
     float *out = to + block.first * ld;
-    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
-        out[i] = column < obs ? from[row * stride + column] : 0.0f;
+    for (unsigned i = threadIdx.x; i < n; i += DQN_ENV_THREADS) {
+        out[i] = column < Env::OBS ? from[row * Env::STRIDE + column] : 0.0f;
         row += rows_a_turn;
         column += columns_a_turn;
         if (column >= ld) {
@@ -44,124 +64,191 @@ static __device__ void write_rows(float *to, const float *from, struct block_lan
     }
 }
 
-static __device__ void copy_floats(float *__restrict__ to, const float *__restrict__ from,
-                                   size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        to[i] = from[i];
-    }
-}
-
 /* What the actions saw, before it is written over. */
-static __device__ void keep_observations(const struct dqn_env_args *a, struct block_lanes block) {
-    const unsigned n = block.n * (unsigned)a->obs_ld;
-    const float *from = a->obs_now + block.first * a->obs_ld;
-    float *to = a->obs_before + block.first * a->obs_ld;
-#pragma unroll 4
-    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+static __device__ __forceinline__ void keep_observations(const struct dqn_env_args &a,
+                                                         const struct dqn_block &block) {
+    const float4 *from = (const float4 *)(a.obs_now + block.first * a.obs_ld);
+    float4 *to = (float4 *)(a.obs_before + block.first * a.obs_ld);
+    for (unsigned i = threadIdx.x; i < block.n * (unsigned)a.obs_ld / 4; i += DQN_ENV_THREADS) {
         to[i] = from[i];
     }
 }
 
 /* All threads of the block together; the caller synchronises. */
-template <typename Params> static __device__ void load_params(Params *to, const void *params) {
+template <typename Params>
+static __device__ __forceinline__ void load_params(Params *to, const void *params) {
     static_assert(sizeof(Params) % sizeof(uint32_t) == 0, "parameters are copied by words");
     const uint32_t *from = (const uint32_t *)params;
-    for (unsigned i = threadIdx.x; i < sizeof(Params) / sizeof(uint32_t); i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < sizeof(Params) / sizeof(uint32_t); i += DQN_ENV_THREADS) {
         ((uint32_t *)to)[i] = from[i];
     }
 }
 
-/* k_reset_<name>, k_step_<name>. Grid: lanes / 32 x agents; block: 32; shared: the parameters and
- * the block's observations, a stride of odd length, so that neither a thread's own row nor the rows
- * side by side collide in a bank. One thread a lane; bound by the latency of its arithmetic and,
- * for wide observations, by memory. The step's first thread of an agent advances the counters,
- * which the kernel does not read. */
+template <typename Env>
+static __device__ __forceinline__ void reset_lanes(const struct dqn_env_args &a, unsigned spread) {
+    __shared__ typename Env::params params;
+    __shared__ float rows[DQN_BLOCK_LANES * Env::STRIDE];
+    const struct dqn_block block = find_block(a);
+    const unsigned own = own_lane(spread);
+    load_params(&params, a.params);
+    __syncthreads();
+    if (own < block.n) {
+        const size_t at = block.first + own;
+        struct dqn_lane *lane = &a.lanes_state[at];
+        dqn_lane_begin(lane);
+        const struct dqn_env_key key =
+            dqn_lane_reset_key(lane, a.agents[block.agent].seed,
+                               dqn_rng_stream((enum dqn_purpose)a.purpose, block.lane + own));
+        Env::reset((typename Env::state *)a.states + at, &params, &key, rows + own * Env::STRIDE);
+    }
+    __syncthreads();
+    write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
+}
+
+/* The step of one lane; whether its episode is over. */
+template <typename Env>
+static __device__ __forceinline__ bool
+step_lane(const struct dqn_env_args &a, const typename Env::params *params, size_t agent, size_t at,
+          uint64_t stream, uint32_t action, float *observation, struct dqn_env_outcome *outcome) {
+    struct dqn_lane *lane = &a.lanes_state[at];
+    typename Env::state *states = (typename Env::state *)a.states;
+    typename Env::state state = states[at];
+    const struct dqn_env_key key = dqn_lane_step_key(lane, a.agents[agent].seed, stream);
+    *outcome = Env::step(&state, params, &key, action, observation);
+    states[at] = state;
+    return dqn_lane_record(lane, outcome, a.step_limit);
+}
+
+static __device__ __forceinline__ void write_outcome(const struct dqn_env_args &a, size_t at,
+                                                     const struct dqn_env_outcome &outcome) {
+    a.reward[at] = outcome.reward;
+    a.terminated[at] = outcome.terminated;
+    a.truncated[at] = outcome.truncated;
+}
+
+/* A lane whose only episode is over stays as it is. */
+template <typename Env>
+static __device__ __forceinline__ struct dqn_env_outcome rest_lane(const struct dqn_env_args &a,
+                                                                   size_t at, float *observation) {
+    struct dqn_env_outcome outcome;
+    memset(&outcome, 0, sizeof outcome);
+    outcome.terminated = 1;
+    for (int i = 0; i < Env::OBS; i++) {
+        observation[i] = a.obs_now[at * a.obs_ld + i];
+    }
+    return outcome;
+}
+
+/* After an episode's end the next one, or in an evaluation none. */
+template <typename Env>
+static __device__ __forceinline__ void
+go_on(const struct dqn_env_args &a, const typename Env::params *params, size_t agent, size_t at,
+      uint64_t stream, bool over, float *observation) {
+    struct dqn_lane *lane = &a.lanes_state[at];
+    if (!over || a.freeze) {
+        lane->frozen = (uint64_t)over;
+        return;
+    }
+    lane->episode++;
+    dqn_lane_begin(lane);
+    const struct dqn_env_key next = dqn_lane_reset_key(lane, a.agents[agent].seed, stream);
+    Env::reset((typename Env::state *)a.states + at, params, &next, observation);
+}
+
+template <typename Env>
+static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
+                                                  const struct dqn_tail &tail, unsigned spread) {
+    __shared__ typename Env::params params;
+    __shared__ float rows[DQN_BLOCK_LANES * Env::STRIDE];
+    __shared__ struct dqn_leaving leaving;
+    const struct dqn_block block = find_block(a);
+    const unsigned own = own_lane(spread);
+    const bool exists = own < block.n;
+    const size_t at = block.first + own;
+    const uint64_t stream = dqn_rng_stream((enum dqn_purpose)a.purpose, block.lane + own);
+    const bool steps = exists && !(a.freeze && a.lanes_state[at].frozen);
+    float *observation = rows + own * Env::STRIDE;
+    struct dqn_places places;
+    bool over = false;
+    load_params(&params, a.params);
+    if (tail.present) {
+        places = find_places(tail, block);
+        take_before<Env::OBS>(tail, block, places, a.obs_now, a.obs_ld);
+    } else if (a.obs_before != NULL) {
+        keep_observations(a, block);
+    }
+    __syncthreads();
+    if (exists) {
+        const uint32_t action = a.action[at];
+        struct dqn_env_outcome outcome;
+        if (steps) {
+            over =
+                step_lane<Env>(a, &params, block.agent, at, stream, action, observation, &outcome);
+        } else {
+            outcome = rest_lane<Env>(a, at, observation);
+        }
+        if (tail.present) {
+            take_outcome(tail, block, places, own, action, outcome, &leaving);
+        } else {
+            write_outcome(a, at, outcome);
+        }
+    }
+    __syncthreads();
+    if (tail.present) {
+        take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
+        take_leaves(tail, block, places, &leaving);
+    } else {
+        write_rows<Env>(a.obs_next, rows, block, a.obs_ld);
+    }
+    __syncthreads();
+    if (steps) {
+        go_on<Env>(a, &params, block.agent, at, stream, over, observation);
+    }
+    __syncthreads();
+    write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
+    if (tail.present) {
+        end_step(tail);
+    } else if (threadIdx.x == 0 && blockIdx.x == 0) {
+        a.counters[block.agent].vector_steps++;
+        a.counters[block.agent].env_steps += a.lanes;
+    }
+}
+
+/* k_reset_<name>, k_step_<name>. Grid: lanes / 32 x agents; block: 128; shared: the parameters and
+ * the block's observations. One thread a lane; bound by the latency of its arithmetic and, for wide
+ * observations, by memory. */
 #define ENV_KERNELS(name, observations, actions, limit)                                            \
-    static __global__ void k_reset_##name(struct dqn_env_args a) {                                 \
-        __shared__ struct name##_params params;                                                    \
-        __shared__ float rows[ENV_THREADS * ((observations) | 1)];                                 \
-        const size_t e = dqn_grid_first(), k = blockIdx.y;                                         \
-        const struct block_lanes block = lanes_of_block(&a);                                       \
-        load_params(&params, a.params);                                                            \
-        __syncthreads();                                                                           \
-        if (e < a.lanes) {                                                                         \
-            const size_t at = k * a.lanes + e;                                                     \
-            struct dqn_lane *lane = &a.lanes_state[at];                                            \
-            dqn_lane_begin(lane);                                                                  \
-            const struct dqn_env_key key = dqn_lane_reset_key(                                     \
-                lane, a.agents[k].seed, dqn_rng_stream((enum dqn_purpose)a.purpose, e));           \
-            name##_reset((struct name##_state *)a.states + at, &params, &key,                      \
-                         rows + threadIdx.x * ((observations) | 1));                               \
-        }                                                                                          \
-        __syncthreads();                                                                           \
-        write_rows(a.obs_now, rows, block, observations, (observations) | 1, a.obs_ld);            \
+    static __global__ void __launch_bounds__(DQN_ENV_THREADS)                                      \
+        k_reset_##name(const __grid_constant__ struct dqn_env_args a, unsigned spread) {           \
+        reset_lanes<env_##name>(a, spread);                                                        \
     }                                                                                              \
-    static __global__ void k_step_##name(struct dqn_env_args a) {                                  \
-        __shared__ struct name##_params params;                                                    \
-        __shared__ float rows[ENV_THREADS * ((observations) | 1)];                                 \
-        const size_t e = dqn_grid_first(), k = blockIdx.y, at = k * a.lanes + e;                   \
-        const struct block_lanes block = lanes_of_block(&a);                                       \
-        float *observation = rows + threadIdx.x * ((observations) | 1);                            \
-        struct name##_state *states = (struct name##_state *)a.states;                             \
-        const uint64_t stream = dqn_rng_stream((enum dqn_purpose)a.purpose, e);                    \
-        const bool frozen = e < a.lanes && a.freeze && a.lanes_state[at].frozen;                   \
-        const bool steps = e < a.lanes && !frozen;                                                 \
-        int over = 0;                                                                              \
-        load_params(&params, a.params);                                                            \
-        if (a.obs_before != NULL) {                                                                \
-            keep_observations(&a, block);                                                          \
-        }                                                                                          \
-        if (e == 0) {                                                                              \
-            a.counters[k].vector_steps++;                                                          \
-            a.counters[k].env_steps += a.lanes;                                                    \
-        }                                                                                          \
-        __syncthreads();                                                                           \
-        if (frozen) {                                                                              \
-            copy_floats(observation, a.obs_now + at * a.obs_ld, observations);                     \
-            a.reward[at] = 0.0f;                                                                   \
-            a.terminated[at] = 1;                                                                  \
-            a.truncated[at] = 0;                                                                   \
-        }                                                                                          \
-        if (steps) {                                                                               \
-            struct dqn_lane *lane = &a.lanes_state[at];                                            \
-            struct name##_state state = states[at];                                                \
-            const struct dqn_env_key key = dqn_lane_step_key(lane, a.agents[k].seed, stream);      \
-            struct dqn_env_outcome outcome =                                                       \
-                name##_step(&state, &params, &key, a.action[at], observation);                     \
-            states[at] = state;                                                                    \
-            over = dqn_lane_record(lane, &outcome, a.step_limit);                                  \
-            a.reward[at] = outcome.reward;                                                         \
-            a.terminated[at] = outcome.terminated;                                                 \
-            a.truncated[at] = outcome.truncated;                                                   \
-        }                                                                                          \
-        __syncthreads();                                                                           \
-        write_rows(a.obs_next, rows, block, observations, (observations) | 1, a.obs_ld);           \
-        __syncthreads();                                                                           \
-        if (steps && over && !a.freeze) {                                                          \
-            struct dqn_lane *lane = &a.lanes_state[at];                                            \
-            lane->episode++;                                                                       \
-            dqn_lane_begin(lane);                                                                  \
-            const struct dqn_env_key next = dqn_lane_reset_key(lane, a.agents[k].seed, stream);    \
-            name##_reset(&states[at], &params, &next, observation);                                \
-        } else if (steps) {                                                                        \
-            a.lanes_state[at].frozen = (uint64_t)over;                                             \
-        }                                                                                          \
-        __syncthreads();                                                                           \
-        write_rows(a.obs_now, rows, block, observations, (observations) | 1, a.obs_ld);            \
+    static __global__ void __launch_bounds__(DQN_ENV_THREADS)                                      \
+        k_step_##name(const __grid_constant__ struct dqn_env_args a,                               \
+                      const __grid_constant__ struct dqn_tail tail, unsigned spread) {             \
+        step_lanes<env_##name>(a, tail, spread);                                                   \
     }
 DQN_ENV_LIST(ENV_KERNELS)
 #undef ENV_KERNELS
 
 static dim3 lane_grid(size_t lanes, size_t n_agents) {
-    return dim3((unsigned)((lanes + ENV_THREADS - 1) / ENV_THREADS), (unsigned)n_agents);
+    return dim3((unsigned)((lanes + DQN_BLOCK_LANES - 1) / DQN_BLOCK_LANES), (unsigned)n_agents);
+}
+
+/* While there is a block a multiprocessor at most, its four warps share the lanes; results do not
+ * depend on it. */
+static unsigned choose_spread(struct dqn_queue *q, dim3 grid) {
+    const struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
+    return grid.x * grid.y <= (unsigned)queue->device->n_sms ? DQN_ENV_THREADS / DQN_BLOCK_LANES
+                                                             : 1;
 }
 
 static enum dqn_status reset(struct dqn_queue *q, const struct dqn_env_args *args) {
     const dim3 grid = lane_grid(args->lanes, args->n_agents);
+    const unsigned spread = choose_spread(q, grid);
     switch (args->env) {
 #define LAUNCH_RESET(name, observations, actions, limit)                                           \
     case DQN_ENV_##name:                                                                           \
-        k_reset_##name<<<grid, ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args);                       \
+        k_reset_##name<<<grid, DQN_ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args, spread);           \
         DQN_LAUNCHED(k_reset_##name);                                                              \
         break;
         DQN_ENV_LIST(LAUNCH_RESET)
@@ -172,12 +259,14 @@ static enum dqn_status reset(struct dqn_queue *q, const struct dqn_env_args *arg
     return DQN_OK;
 }
 
-static enum dqn_status step(struct dqn_queue *q, const struct dqn_env_args *args) {
+enum dqn_status dqn_cuda_step_lanes(struct dqn_queue *q, const struct dqn_env_args *args,
+                                    const struct dqn_tail *tail) {
     const dim3 grid = lane_grid(args->lanes, args->n_agents);
+    const unsigned spread = choose_spread(q, grid);
     switch (args->env) {
 #define LAUNCH_STEP(name, observations, actions, limit)                                            \
     case DQN_ENV_##name:                                                                           \
-        k_step_##name<<<grid, ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args);                        \
+        k_step_##name<<<grid, DQN_ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args, *tail, spread);     \
         DQN_LAUNCHED(k_step_##name);                                                               \
         break;
         DQN_ENV_LIST(LAUNCH_STEP)
@@ -186,6 +275,12 @@ static enum dqn_status step(struct dqn_queue *q, const struct dqn_env_args *args
         break;
     }
     return DQN_OK;
+}
+
+static enum dqn_status step(struct dqn_queue *q, const struct dqn_env_args *args) {
+    struct dqn_tail none;
+    memset(&none, 0, sizeof none);
+    return dqn_cuda_step_lanes(q, args, &none);
 }
 
 /* Grid: lanes / 4 x agents; block: 128 = 4 lanes of a warp each; no shared memory. Bound by memory:
@@ -255,4 +350,5 @@ static enum dqn_status clear_sums(struct dqn_queue *q, struct dqn_lane *lanes, s
     return DQN_OK;
 }
 
-extern "C" const struct dqn_env_ops dqn_cuda_env_ops = {reset, step, nstep, clear_sums};
+extern "C" const struct dqn_env_ops dqn_cuda_env_ops = {reset, step, nstep, clear_sums,
+                                                        dqn_cuda_collect};

@@ -65,6 +65,11 @@ bool dqn_cuda_fault(const char *kind, const char **value) {
     return true;
 }
 
+bool dqn_cuda_is_composed(void) {
+    const char *text = getenv("DQN_TEST_COMPOSED");
+    return text != NULL && *text == '1';
+}
+
 /* Writes where nothing is mapped. Grid 1, block 1; for the fault "illegal". */
 static __global__ void k_illegal_write(size_t address) {
     *(volatile int *)address = 1;

@@ -1,8 +1,6 @@
 /* Initial parameters and epsilon-greedy actions: what draws random numbers. */
-#include "../src/shared/schedule.h"
-#include "argmax_cuda.cuh"
+#include "act_cuda.cuh"
 #include "nn_cuda.cuh"
-#include "rng_cuda.cuh"
 
 enum { THREADS = 256, SHARED_ACTIONS = 4096 /* counted in shared memory up to here */ };
 
@@ -56,16 +54,11 @@ enum dqn_status dqn_cuda_init(struct dqn_queue *q, const struct dqn_init_args *a
 
 /* LANES lanes a row. Grid: lanes / (256 / LANES) up to 1024, K; block 256; a count an action in
  * shared memory where `counts` says so. Bound by latency, with many lanes by memory (Q read once).
- * The histogram is of integers, so the order of its atomics does not matter. */
+ */
 template <int LANES> static __global__ void k_act(struct dqn_act_args args, bool counts) {
     extern __shared__ unsigned count[];
     const size_t agent = blockIdx.y, rows_a_block = blockDim.x / LANES;
-    const struct dqn_counters *counters = &args.counters[agent];
-    const uint64_t seed = args.agents[agent].seed, step = counters->vector_steps;
-    const double epsilon = args.fixed_epsilon >= 0.0
-                               ? args.fixed_epsilon
-                               : dqn_schedule_epsilon(&args.agents[agent], counters->env_steps);
-    uint64_t *histogram = args.histogram == NULL ? NULL : args.histogram + agent * args.actions;
+    const double epsilon = dqn_cuda_epsilon(&args, agent);
     if (counts) {
         for (size_t a = threadIdx.x; a < args.actions; a += blockDim.x) {
             count[a] = 0;
@@ -77,29 +70,21 @@ template <int LANES> static __global__ void k_act(struct dqn_act_args args, bool
         const bool active = base + threadIdx.x / LANES < args.lanes;
         const size_t lane = active ? base + threadIdx.x / LANES : base;
         const float *q = args.q + (agent * args.lanes + lane) * args.actions_ld;
-        uint32_t action = dqn_group_argmax<LANES>(q, args.actions).index;
+        const uint32_t greedy = dqn_group_argmax<LANES>(q, args.actions).index;
         if (!active || threadIdx.x % LANES != 0) {
             continue;
         }
-        const uint64_t stream = dqn_rng_stream((enum dqn_purpose)args.purpose, lane);
-        const struct dqn_u32x4 words = dqn_cuda_rng_block(seed, stream, step);
-        if (dqn_rng_unit(dqn_rng_u64(words, 0)) < epsilon) {
-            action = (uint32_t)dqn_rng_below(dqn_rng_u64(words, 1), args.actions);
-        }
+        const uint32_t action = dqn_cuda_explore(&args, agent, lane, epsilon, greedy);
         args.action[agent * args.lanes + lane] = action;
         if (counts) {
             atomicAdd(&count[action], 1u);
-        } else if (histogram != NULL) {
-            atomicAdd((unsigned long long *)&histogram[action], 1ull);
+        } else if (args.histogram != NULL) {
+            atomicAdd((unsigned long long *)&args.histogram[agent * args.actions + action], 1ull);
         }
     }
     if (counts) {
         __syncthreads();
-        for (size_t a = threadIdx.x; a < args.actions; a += blockDim.x) {
-            if (count[a] != 0) {
-                atomicAdd((unsigned long long *)&histogram[a], (unsigned long long)count[a]);
-            }
-        }
+        dqn_cuda_add_counts(&args, agent, count);
     }
 }
 

@@ -84,6 +84,18 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
     return net->dueling ? dqn_layer_head_to_q(q, net, rows, x, args->q) : DQN_OK;
 }
 
+enum dqn_status dqn_cuda_policy(struct dqn_queue *base, const struct dqn_forward_args *forward,
+                                const struct dqn_act_args *act) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    if (!dqn_tile_serves(q, forward->net)) {
+        DQN_TRY(cuda_forward(base, forward));
+        return dqn_cuda_act(base, act);
+    }
+    DQN_TRY(check_agents(forward->n_agents));
+    DQN_TRY(dqn_cuda_need(q, DQN_SIDE_PARAMS));
+    return dqn_tile_policy(q, forward, act);
+}
+
 /* One kernel for all, or each pass on a stream of its own. Activations by cuDNN share the queue's
  * handle, so such nets go one after another. */
 static enum dqn_status cuda_forward_many(struct dqn_queue *base,

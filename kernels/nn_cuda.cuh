@@ -82,6 +82,9 @@ enum dqn_status dqn_layer_q_to_head(struct dqn_cuda_queue *q, const struct dqn_n
 
 enum dqn_status dqn_cuda_init(struct dqn_queue *q, const struct dqn_init_args *args);
 enum dqn_status dqn_cuda_act(struct dqn_queue *q, const struct dqn_act_args *args);
+/* forward, then act; in one kernel where the network allows it. acts and Q may stay unwritten. */
+enum dqn_status dqn_cuda_policy(struct dqn_queue *q, const struct dqn_forward_args *forward,
+                                const struct dqn_act_args *act);
 enum dqn_status dqn_cuda_td(struct dqn_queue *q, const struct dqn_td_args *args);
 enum dqn_status dqn_cuda_apply(struct dqn_queue *q, const struct dqn_apply_args *args);
 /* Bytes at the start of the workspace that apply uses. */

@@ -1,4 +1,6 @@
-/* Forward passes of small networks in TF32, all layers in one kernel; see nn_tile_cuda.cuh. */
+/* Forward passes of small networks in TF32, all layers in one kernel, and the actions that a policy
+ * takes from one; see nn_tile_cuda.cuh. */
+#include "act_cuda.cuh"
 #include "nn_tile_columns_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS };
@@ -62,6 +64,8 @@ struct passes {
     struct dqn_tile_net net;
     size_t n_agents, batch;
     struct pass pass[DQN_TILE_PASSES];
+    bool acts; /* Q values stay in shared memory, for actions */
+    struct dqn_act_args act;
 };
 
 /* ---- a layer ---- */
@@ -85,7 +89,7 @@ finish_columns(const struct passes *a, const struct pass *pass, const struct dqn
     for (int j = 0; j < N && !last; j++) {
         z[j] = dqn_activate((enum dqn_activation)ACTIVATION, z[j]);
     }
-    if (last && !a->net.dueling) {
+    if (last && !a->net.dueling && !a->acts) {
         if (exists) {
             *(wide *)(pass->q + at) = group::of(z);
         }
@@ -169,22 +173,57 @@ static __device__ __forceinline__ void choose_width(const struct passes *a, cons
 
 /* ---- the dueling head ---- */
 
-/* Q = V + A - mean(A) (Wang et al. 2016, equation 9), a warp a row; the sum as in k_head_to_q. */
+/* Q = V + A - mean(A) (Wang et al. 2016, equation 9), a warp a row; the sum as in k_head_to_q. For
+ * actions Q takes the head's place. */
 static __device__ void combine_head(const struct passes *a, const struct pass *pass,
-                                    const struct dqn_tile *tile, const float *head) {
+                                    const struct dqn_tile *tile, float *head) {
     const unsigned lane = threadIdx.x % DQN_WARP, actions = (unsigned)a->net.actions;
     for (unsigned row = tile->warp; row < tile->n_rows; row += WARPS) {
-        const float *h = head + row * tile->stride;
+        float *h = head + row * tile->stride;
         float sum = 0.0f;
         for (unsigned i = lane; i < actions; i += DQN_WARP) {
             sum += h[i];
         }
         sum = dqn_warp_sum(sum);
         const float shift = h[actions] - sum / (float)actions;
+        if (a->acts) {
+            for (unsigned i = lane; i < actions; i += DQN_WARP) {
+                h[i] += shift;
+            }
+            continue;
+        }
         float *q = pass->q + (tile->first_row + row) * a->net.actions_ld;
         for (unsigned i = lane; i < a->net.actions_ld; i += DQN_WARP) {
             q[i] = i < actions ? h[i] + shift : 0.0f;
         }
+    }
+}
+
+/* ---- actions ---- */
+
+/* Epsilon-greedy actions of the tile's rows from their Q values, all rows at once; `count` has room
+ * for one an action. */
+template <int HEIGHT>
+static __device__ __forceinline__ void choose_actions(const struct passes *a,
+                                                      const struct dqn_tile *tile, size_t agent,
+                                                      const float *q, unsigned *count) {
+    enum { LANES = THREADS / (16 * HEIGHT) /* that share a row */ };
+    const unsigned row = threadIdx.x / LANES;
+    for (unsigned i = threadIdx.x; i < a->act.actions; i += THREADS) {
+        count[i] = 0;
+    }
+    __syncthreads();
+    const uint32_t greedy = dqn_group_argmax<LANES>(q + row * tile->stride, a->act.actions).index;
+    if (threadIdx.x % LANES == 0 && row < tile->n_rows) {
+        const size_t at = tile->first_row + row, lane = at - agent * a->batch;
+        const uint32_t action =
+            dqn_cuda_explore(&a->act, agent, lane, dqn_cuda_epsilon(&a->act, agent), greedy);
+        a->act.action[at] = action;
+        atomicAdd(&count[action], 1u);
+    }
+    __syncthreads();
+    if (a->act.histogram != NULL) {
+        dqn_cuda_add_counts(&a->act, agent, count);
     }
 }
 
@@ -215,9 +254,15 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
         x = y;
         y = swap;
     }
+    if (!a.net.dueling && !a.acts) {
+        return;
+    }
+    __syncthreads();
     if (a.net.dueling) {
-        __syncthreads();
         combine_head(&a, pass, &tile, x);
+    }
+    if (a.acts) { /* the last layer's input is not needed any more */
+        choose_actions<HEIGHT>(&a, &tile, agent, x, (unsigned *)y);
     }
 }
 
@@ -248,25 +293,43 @@ static enum dqn_status choose_activation(struct dqn_cuda_queue *q, const struct 
     }
 }
 
-enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
-                                 size_t n) {
-    struct passes passes;
-    memset(&passes, 0, sizeof passes);
-    passes.net = dqn_tile_net_of(args[0].net);
-    passes.n_agents = args[0].n_agents;
-    passes.batch = args[0].batch;
-    DQN_CHECK(n <= DQN_TILE_PASSES);
+static enum dqn_status choose_height(struct dqn_cuda_queue *q, const struct passes *passes,
+                                     size_t n) {
+    const int height =
+        dqn_tile_height(q, passes->net.stride, passes->batch, n * passes->n_agents, TALLEST);
+    return height >= 4   ? choose_activation<4>(q, passes, n)
+           : height == 2 ? choose_activation<2>(q, passes, n)
+                         : choose_activation<1>(q, passes, n);
+}
+
+static void fill_passes(struct passes *to, const struct dqn_forward_args *args, size_t n) {
+    memset(to, 0, sizeof *to);
+    to->net = dqn_tile_net_of(args[0].net);
+    to->n_agents = args[0].n_agents;
+    to->batch = args[0].batch;
     for (size_t i = 0; i < n; i++) {
-        struct pass *pass = &passes.pass[i];
+        struct pass *pass = &to->pass[i];
         pass->params = args[i].params;
         pass->x = args[i].x;
         pass->acts = args[i].acts;
         pass->q = args[i].q;
         pass->keep = !args[i].acts_unread;
     }
-    const int height =
-        dqn_tile_height(q, passes.net.stride, passes.batch, n * passes.n_agents, TALLEST);
-    return height >= 4   ? choose_activation<4>(q, &passes, n)
-           : height == 2 ? choose_activation<2>(q, &passes, n)
-                         : choose_activation<1>(q, &passes, n);
+}
+
+enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
+                                 size_t n) {
+    struct passes passes;
+    DQN_CHECK(n <= DQN_TILE_PASSES);
+    fill_passes(&passes, args, n);
+    return choose_height(q, &passes, n);
+}
+
+enum dqn_status dqn_tile_policy(struct dqn_cuda_queue *q, const struct dqn_forward_args *forward,
+                                const struct dqn_act_args *act) {
+    struct passes passes;
+    fill_passes(&passes, forward, 1);
+    passes.acts = true;
+    passes.act = *act;
+    return choose_height(q, &passes, 1);
 }

@@ -24,6 +24,9 @@ enum { DQN_TILE_MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
 /* n <= DQN_TILE_PASSES passes of one net and batch in one kernel. */
 enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
                                  size_t n);
+/* A pass and the epsilon-greedy actions from it in one kernel; Q values stay unwritten. */
+enum dqn_status dqn_tile_policy(struct dqn_cuda_queue *q, const struct dqn_forward_args *forward,
+                                const struct dqn_act_args *act);
 /* dz of all layers below the last: dz[l] = (dz[l + 1] W[l + 1]) act'(.), each [K, B, out_ld]. */
 enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
                                          const struct dqn_backward_args *args,

@@ -28,12 +28,6 @@ size_t dqn_step_bytes(const struct dqn_net *net, size_t n_agents, size_t batch) 
     return layout(net, n_agents, batch).bytes;
 }
 
-/* Test switch: DQN_TEST_COMPOSED=1 takes updates apart into their operations. */
-static bool is_composed(void) {
-    const char *text = getenv("DQN_TEST_COMPOSED");
-    return text != NULL && *text == '1';
-}
-
 /* Draws that a cluster can do by itself: the weights of a batch, which its smallest mass alone
  * scales. */
 static bool serves_sampler(const struct dqn_sampler_spec *spec) {
@@ -53,7 +47,7 @@ static bool serves(const struct dqn_cuda_queue *q, const struct dqn_update_args 
     return major >= 9 && serves_precision(q->device->precision, args->backward.net) &&
            args->backward.net->n_layers <= DQN_TILE_LAYERS &&
            args->td.batch <= DQN_STEP_MOST_ROWS && serves_sampler(&args->draw.sampler->spec) &&
-           args->apply.n_batches == 1 && !args->td.accumulate && !is_composed();
+           args->apply.n_batches == 1 && !args->td.accumulate && !dqn_cuda_is_composed();
 }
 
 static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,

@@ -69,7 +69,7 @@ template <int CLUSTER, int HEIGHT> struct cluster {
         if (CLUSTER > 1) {
             dqn_cluster_wait();
         } else {
-            __syncthreads();
+            dqn_block_wait();
         }
     }
 
@@ -389,55 +389,50 @@ finish_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const Sums 
     }
 }
 
-/* One warp's work: 16 MT columns of a layer from n on, for 8 NN rows. start() asks for the first
- * weights, before the layer's input is there. */
-template <bool EXACT, bool RELU, int MT, int NN> struct column_job {
+/* 16 MT columns of a layer from n on, for 8 NN rows, by one warp. `ready` waits, once, until the
+ * input is there. */
+template <bool EXACT, bool RELU, int MT, int NN, int CLUSTER, int HEIGHT, typename Ready>
+static __device__ __forceinline__ void
+run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *params,
+            unsigned from_row, unsigned to_row, unsigned n, Ready ready) {
     enum { COLUMNS = 2 * MT, CHAINS = MT * NN < 4 ? 2 : 1, AHEAD = MT == 1 ? 4 : NN == 8 ? 1 : 2 };
+    const struct dqn_layer *layer = &c.a->net.layer[l];
+    const unsigned in_ld = (unsigned)layer->in_ld, end = c.end_column((unsigned)layer->out_ld);
+    const unsigned column = n + COLUMNS * c.g;
+    const bool exists = column < end;
     struct dqn_tile_up<EXACT, MT, NN, CHAINS, AHEAD> sums;
+    sums.start(params + layer->weight, in_ld, end, n);
     float bias[COLUMNS];
-    unsigned column;
-    bool exists;
-
-    template <typename C>
-    __device__ __forceinline__ void start(const C &c, unsigned l, const float *params, unsigned n) {
-        const struct dqn_layer *layer = &c.a->net.layer[l];
-        const unsigned end = c.end_column((unsigned)layer->out_ld);
-        column = n + COLUMNS * c.g;
-        exists = column < end;
-        sums.start(params + layer->weight, (unsigned)layer->in_ld, end, n);
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++) {
-            bias[j] = exists ? params[layer->bias + column + j] : 0.0f;
-        }
+    for (int j = 0; j < COLUMNS; j++) {
+        bias[j] = exists ? params[layer->bias + column + j] : 0.0f;
     }
-
-    template <typename C>
-    __device__ __forceinline__ void run(const C &c, unsigned l, unsigned from_row,
-                                        unsigned to_row) {
-        sums.place(c.x + from_row * c.a->net.stride, c.a->net.stride);
-        sums.run((unsigned)c.a->net.layer[l].in_ld);
-        if (!exists) {
-            return;
-        }
-        if (l + 1 < c.a->net.n_layers) {
-            finish_columns<EXACT, RELU, false, NN>(c, l, sums, bias, to_row, column);
-        } else {
-            finish_columns<EXACT, RELU, true, NN>(c, l, sums, bias, to_row, column);
-        }
+    ready();
+    sums.place(c.x + from_row * c.a->net.stride, c.a->net.stride);
+    sums.run(in_ld);
+    if (!exists) {
+        return;
     }
-};
+    if (l + 1 < c.a->net.n_layers) {
+        finish_columns<EXACT, RELU, false, NN>(c, l, sums, bias, to_row, column);
+    } else {
+        finish_columns<EXACT, RELU, true, NN>(c, l, sums, bias, to_row, column);
+    }
+}
 
 /* This block's columns of layer l of all sections, by all warps. A single block with enough columns
  * takes the online network's two sections together, which halves the reads of its weights; then the
- * target network's come in pairs, so that all warps have as much to do. In clusters of 8 a block
- * has two groups of 256 columns, so the warps split the rows as well. All warps, also those without
- * work, wait for the input at the same place, when their first weights are on their way. */
+ * target network's come in pairs, so that all warps have as much to do. The smallest shares are two
+ * groups of columns, so the warps split the rows as well. */
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, HEIGHT> &c,
                                                  unsigned l) {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT, MT = CLUSTER >= 4 ? 1 : 2 };
-    enum { SPLITS = CLUSTER == 8 ? 2 : 1, ENOUGH = 4 /* groups */ };
-    enum { WIDTH = 16 * MT, NN = ROWS / 8 / SPLITS };
+    enum {
+        ROWS = DQN_STEP_ROWS * HEIGHT,
+        MT = CLUSTER >= 4 ? 1 : 2,
+        SPLITS = CLUSTER == 8 ? 2 : 1
+    };
+    enum { WIDTH = 16 * MT, NN = ROWS / 8 / SPLITS, ENOUGH = 4 /* groups */ };
     const struct dqn_step *a = c.a;
     const unsigned ld = (unsigned)a->net.layer[l].out_ld;
     const unsigned first = c.first_column(ld), end = c.end_column(ld);
@@ -447,40 +442,42 @@ static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, H
     const bool together = CLUSTER == 1 && n_groups >= ENOUGH;
     const unsigned n_items =
         together ? n_groups + (n_groups + 1) / 2 : SECTIONS * SPLITS * n_groups;
-    unsigned item = c.warp, second = 0; /* of a pair */
     bool waits = true;
-    do {
-        struct column_job<EXACT, RELU, MT, 2 * NN> both;
-        struct column_job<EXACT, RELU, MT, NN> one;
-        const bool is_both = together && item < n_groups;
-        const unsigned section = together ? 2 : item % SECTIONS;
-        const unsigned split = together ? 0 : item / SECTIONS % SPLITS * 8 * NN;
-        const unsigned group = is_both    ? item
-                               : together ? 2 * (item - n_groups) + second
-                                          : item / (SECTIONS * SPLITS);
-        const unsigned n = first + group * WIDTH;
-        const bool is_one = item < n_items && !is_both && group < n_groups;
-        if (CLUSTER == 1 && is_both) {
-            both.start(c, l, online, n);
-        } else if (is_one) {
-            one.start(c, l, section == 2 ? target : online, n);
-        }
+    const auto ready = [&]() {
         if (waits) {
             c.wait();
             waits = false;
         }
-        if (CLUSTER == 1 && is_both) {
-            both.run(c, l, 0, 0);
-        } else if (is_one) {
-            const unsigned from = l == 0 && section == 2 ? 1 : section; /* s' was gathered once */
-            one.run(c, l, from * ROWS + split, section * ROWS + split);
-        }
-        second = together && !is_both && second == 0;
-        item += second ? 0 : WARPS;
-    } while (item < n_items);
+    };
     if (l + 1 == a->net.n_layers && c.warp == WARPS - 1) { /* with few columns, it has none */
+        ready();
         weigh_rows(c);
     }
+#pragma unroll 1
+    for (unsigned item = c.warp; item < n_items; item += WARPS) {
+        if constexpr (CLUSTER == 1) {
+            if (together && item < n_groups) {
+                run_columns<EXACT, RELU, MT, 2 * NN>(c, l, online, 0, 0, first + item * WIDTH,
+                                                     ready);
+                continue;
+            }
+        }
+        unsigned section = item % SECTIONS, split = item / SECTIONS % SPLITS * 8 * NN;
+        unsigned group = item / (SECTIONS * SPLITS), stop = group + 1;
+        if (together) {
+            section = 2;
+            group = 2 * (item - n_groups);
+            stop = group + 2 < n_groups ? group + 2 : n_groups;
+        }
+        const unsigned from = l == 0 && section == 2 ? 1 : section; /* s' was gathered once */
+#pragma unroll 1
+        for (; group < stop; group++) {
+            run_columns<EXACT, RELU, MT, NN>(c, l, section == 2 ? target : online,
+                                             from * ROWS + split, section * ROWS + split,
+                                             first + group * WIDTH, ready);
+        }
+    }
+    ready();
     c.arrive();
 }
 

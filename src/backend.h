@@ -246,6 +246,8 @@ struct dqn_nstep_args {
     uint8_t *row_done;           /* [K, E] 1 = terminated within the horizon */
 };
 
+struct dqn_collect_args;
+
 struct dqn_env_ops {
     /* Starts in every lane the episode that lane.episode names (0 in zeroed memory): sets the
      * lane's step, episode_return and frozen to 0 and writes states and obs_now; sums and counters
@@ -260,6 +262,12 @@ struct dqn_env_ops {
     enum dqn_status (*nstep)(struct dqn_queue *q, const struct dqn_nstep_args *args);
     /* Zeroes the episode sums of n lanes (min and max become +-infinity). */
     enum dqn_status (*clear_sums)(struct dqn_queue *q, struct dqn_lane *lanes, size_t n);
+    /* NULL, or a collector's whole step in fewer kernels; *done says whether these arguments are
+     * served. What lives on (states, lanes, counters, obs_now, histogram, the windows, the replay's
+     * columns, ring and sums, action) is as after the operations one by one, bit for bit; other
+     * outputs may stay unwritten. */
+    enum dqn_status (*collect)(struct dqn_queue *q, const struct dqn_collect_args *args,
+                               bool *done);
 };
 
 /* ---- replay: the ring of rows, and how rows are drawn ---------------------------------------- */
@@ -379,6 +387,18 @@ struct dqn_sampler_ops {
      * results are those of draw, then gather with gather.index = draw.index. */
     enum dqn_status (*draw_gather)(struct dqn_queue *q, const struct dqn_draw_args *draw,
                                    const struct dqn_gather_args *gather, bool *gathered);
+};
+
+/* One step of the collector, as the operations that it consists of: forward, act, step, nstep, and
+ * where rows leave the windows insert and inserted. Replay and collector are on one device. */
+struct dqn_collect_args {
+    struct dqn_forward_args forward;
+    struct dqn_act_args act;
+    struct dqn_env_args env;
+    struct dqn_nstep_args nstep;
+    bool emit; /* rows leave the windows */
+    struct dqn_insert_args insert;
+    struct dqn_inserted_args inserted;
 };
 
 /* One update of the learner, as the operations that it consists of: draw, gather, forward passes

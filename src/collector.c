@@ -139,67 +139,92 @@ enum dqn_status dqn_collector_clear_sums(struct dqn_collector *c, struct dqn_que
     return backend->memory->zero(q, c->histogram->data, c->histogram->bytes);
 }
 
-/* Q values of the observations, then epsilon-greedy actions. */
-static enum dqn_status choose_actions(struct dqn_collector *c, struct dqn_queue *q) {
-    const struct dqn_nn_ops *nn = q->device->backend->nn;
-    const struct dqn_forward_args forward = {.net = c->o.net,
-                                             .n_agents = c->o.n_agents,
-                                             .batch = c->o.lanes,
-                                             .params = c->o.params->data,
-                                             .x = c->obs_now->data,
-                                             .acts = c->acts->data,
-                                             .q = c->q->data,
-                                             .acts_unread = true};
-    DQN_TRY(nn->forward(q, &forward));
-    const struct dqn_act_args act = {.n_agents = c->o.n_agents,
-                                     .lanes = c->o.lanes,
-                                     .actions = c->actions,
-                                     .actions_ld = c->actions_ld,
-                                     .agents = c->o.agents->data,
-                                     .counters = c->o.counters->data,
-                                     .purpose = DQN_RNG_POLICY,
-                                     .fixed_epsilon = -1.0,
+/* Q values of the observations. */
+static struct dqn_forward_args forward_args(const struct dqn_collector *c) {
+    return (struct dqn_forward_args){.net = c->o.net,
+                                     .n_agents = c->o.n_agents,
+                                     .batch = c->o.lanes,
+                                     .params = c->o.params->data,
+                                     .x = c->obs_now->data,
+                                     .acts = c->acts->data,
                                      .q = c->q->data,
-                                     .action = c->action->data,
-                                     .histogram = c->histogram->data};
-    return nn->act(q, &act);
+                                     .acts_unread = true};
+}
+
+static struct dqn_act_args act_args(const struct dqn_collector *c) {
+    return (struct dqn_act_args){.n_agents = c->o.n_agents,
+                                 .lanes = c->o.lanes,
+                                 .actions = c->actions,
+                                 .actions_ld = c->actions_ld,
+                                 .agents = c->o.agents->data,
+                                 .counters = c->o.counters->data,
+                                 .purpose = DQN_RNG_POLICY,
+                                 .fixed_epsilon = -1.0,
+                                 .q = c->q->data,
+                                 .action = c->action->data,
+                                 .histogram = c->histogram->data};
 }
 
 /* The transition of this step into the windows; the oldest ones out as rows. */
-static enum dqn_status shift_windows(struct dqn_collector *c, struct dqn_queue *q) {
-    const struct dqn_nstep_args args = {.n_agents = c->o.n_agents,
-                                        .lanes = c->o.lanes,
-                                        .obs = c->obs,
-                                        .obs_ld = c->obs_ld,
-                                        .n_step = c->o.n_step,
-                                        .agents = c->o.agents->data,
-                                        .counters = c->o.counters->data,
-                                        .obs_before = c->obs_before->data,
-                                        .obs_next = c->obs_next->data,
-                                        .action = c->action->data,
-                                        .reward = c->reward->data,
-                                        .terminated = c->terminated->data,
-                                        .truncated = c->truncated->data,
-                                        .window_obs = c->window_obs->data,
-                                        .window_next = c->window_next->data,
-                                        .window_action = c->window_action->data,
-                                        .window_reward = c->window_reward->data,
-                                        .window_end = c->window_end->data,
-                                        .row_state = c->row_state->data,
-                                        .row_next = c->row_next->data,
-                                        .row_action = c->row_action->data,
-                                        .row_reward = c->row_reward->data,
-                                        .row_discount = c->row_discount->data,
-                                        .row_done = c->row_done->data};
-    return q->device->backend->env->nstep(q, &args);
+static struct dqn_nstep_args nstep_args(const struct dqn_collector *c) {
+    return (struct dqn_nstep_args){.n_agents = c->o.n_agents,
+                                   .lanes = c->o.lanes,
+                                   .obs = c->obs,
+                                   .obs_ld = c->obs_ld,
+                                   .n_step = c->o.n_step,
+                                   .agents = c->o.agents->data,
+                                   .counters = c->o.counters->data,
+                                   .obs_before = c->obs_before->data,
+                                   .obs_next = c->obs_next->data,
+                                   .action = c->action->data,
+                                   .reward = c->reward->data,
+                                   .terminated = c->terminated->data,
+                                   .truncated = c->truncated->data,
+                                   .window_obs = c->window_obs->data,
+                                   .window_next = c->window_next->data,
+                                   .window_action = c->window_action->data,
+                                   .window_reward = c->window_reward->data,
+                                   .window_end = c->window_end->data,
+                                   .row_state = c->row_state->data,
+                                   .row_next = c->row_next->data,
+                                   .row_action = c->row_action->data,
+                                   .row_reward = c->row_reward->data,
+                                   .row_discount = c->row_discount->data,
+                                   .row_done = c->row_done->data};
+}
+
+/* The whole step by one operation, where the backend offers it. */
+static enum dqn_status step_at_once(struct dqn_collector *c, struct dqn_queue *q,
+                                    struct dqn_collect_args *args, bool *done) {
+    const struct dqn_env_ops *env = q->device->backend->env;
+    *done = false;
+    if (env->collect == NULL ||
+        !dqn_replay_describe_insert(c->o.replay, c->o.lanes, &args->insert, &args->inserted)) {
+        return DQN_OK;
+    }
+    DQN_TRY(env->collect(q, args, done));
+    if (*done && args->emit) {
+        dqn_replay_inserted(c->o.replay, q, c->o.lanes);
+    }
+    return DQN_OK;
 }
 
 enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q, bool emit) {
     const struct dqn_backend *backend = q->device->backend;
-    DQN_TRY(choose_actions(c, q));
-    const struct dqn_env_args args = env_args(c);
-    DQN_TRY(backend->env->step(q, &args));
-    DQN_TRY(shift_windows(c, q));
+    struct dqn_collect_args args = {.forward = forward_args(c),
+                                    .act = act_args(c),
+                                    .env = env_args(c),
+                                    .nstep = nstep_args(c),
+                                    .emit = emit};
+    bool done = false;
+    DQN_TRY(step_at_once(c, q, &args, &done));
+    if (done) {
+        return DQN_OK;
+    }
+    DQN_TRY(backend->nn->forward(q, &args.forward));
+    DQN_TRY(backend->nn->act(q, &args.act));
+    DQN_TRY(backend->env->step(q, &args.env));
+    DQN_TRY(backend->env->nstep(q, &args.nstep));
     if (!emit) {
         return DQN_OK;
     }

@@ -161,6 +161,24 @@ static bool shall_move(struct dqn_replay *r, const struct dqn_queue *q, enum dqn
     return !q->capturing;
 }
 
+/* Without the rows. */
+static struct dqn_insert_args insert_args(const struct dqn_replay *r, size_t count) {
+    return (struct dqn_insert_args){.n_agents = r->o.n_agents,
+                                    .capacity = (size_t)r->config.capacity,
+                                    .obs = r->o.obs,
+                                    .count = count,
+                                    .rows = columns(r),
+                                    .ring = r->ring->data,
+                                    .priority_seen = r->priority_seen->data};
+}
+
+static struct dqn_inserted_args inserted_args(const struct dqn_replay *r, size_t count) {
+    return (struct dqn_inserted_args){.sampler = r->sampler,
+                                      .count = count,
+                                      .ring = r->ring->data,
+                                      .priorities = r->priorities->data};
+}
+
 static enum dqn_status insert_rows(struct dqn_replay *r, struct dqn_queue *q,
                                    const struct dqn_replay_rows *rows, size_t count) {
     const struct dqn_backend *backend = r->device->backend;
@@ -169,24 +187,15 @@ static enum dqn_status insert_rows(struct dqn_replay *r, struct dqn_queue *q,
     if (r->staging != NULL) {
         DQN_TRY(dqn_staging_take_rows(r->staging, q, rows, count, &here));
     }
-    const struct dqn_insert_args insert = {.n_agents = r->o.n_agents,
-                                           .capacity = (size_t)r->config.capacity,
-                                           .obs = r->o.obs,
-                                           .count = count,
-                                           .rows = columns(r),
-                                           .ring = r->ring->data,
-                                           .priority_seen = r->priority_seen->data,
-                                           .row_state = here.state,
-                                           .row_next = here.next,
-                                           .row_action = here.action,
-                                           .row_reward = here.reward,
-                                           .row_discount = here.discount,
-                                           .row_done = here.done};
+    struct dqn_insert_args insert = insert_args(r, count);
+    insert.row_state = here.state;
+    insert.row_next = here.next;
+    insert.row_action = here.action;
+    insert.row_reward = here.reward;
+    insert.row_discount = here.discount;
+    insert.row_done = here.done;
     DQN_TRY(backend->replay->insert(home, &insert));
-    const struct dqn_inserted_args inserted = {.sampler = r->sampler,
-                                               .count = count,
-                                               .ring = r->ring->data,
-                                               .priorities = r->priorities->data};
+    const struct dqn_inserted_args inserted = inserted_args(r, count);
     DQN_TRY(backend->sampler->inserted(home, &inserted));
     return r->staging != NULL ? home->device->backend->queue->wait(home) : DQN_OK;
 }
@@ -206,10 +215,25 @@ enum dqn_status dqn_replay_insert(struct dqn_replay *r, struct dqn_queue *q,
         DQN_TRY(dqn_replay_move(r, q));
         status = insert_rows(r, q, rows, count);
     }
-    if (status == DQN_OK && !q->capturing) {
-        r->rows_ahead += count;
+    if (status == DQN_OK) {
+        dqn_replay_inserted(r, q, count);
     }
     return status;
+}
+
+bool dqn_replay_describe_insert(const struct dqn_replay *r, size_t count,
+                                struct dqn_insert_args *insert,
+                                struct dqn_inserted_args *inserted) {
+    if (r->staging != NULL || r->failed || r->n_sampled > 0 || count > dqn_replay_capacity(r)) {
+        return false;
+    }
+    *insert = insert_args(r, count);
+    *inserted = inserted_args(r, count);
+    return true;
+}
+
+void dqn_replay_inserted(struct dqn_replay *r, const struct dqn_queue *q, size_t count) {
+    r->rows_ahead += q->capturing ? 0 : count;
 }
 
 void dqn_replay_note_inserted(struct dqn_replay *r, size_t count) {

@@ -65,6 +65,14 @@ enum dqn_status dqn_replay_insert(struct dqn_replay *replay, struct dqn_queue *q
                                   const struct dqn_replay_rows *rows, size_t count);
 void dqn_replay_note_inserted(struct dqn_replay *replay, size_t count);
 
+/* What an insertion would enqueue, for a step that inserts its rows itself (dqn_env_ops.collect);
+ * the rows are left out. False where it cannot: the replay is not on the collector's device,
+ * `count` rows do not fit, or a batch waits for its priority update. When it was enqueued,
+ * dqn_replay_inserted says so. */
+bool dqn_replay_describe_insert(const struct dqn_replay *replay, size_t count,
+                                struct dqn_insert_args *insert, struct dqn_inserted_args *inserted);
+void dqn_replay_inserted(struct dqn_replay *replay, const struct dqn_queue *q, size_t count);
+
 /* Draws micro-batch `slot` (0 .. M-1) and gathers it. state and next are reused by the next slot;
  * index and td of all slots live until the priority update ([M, K, B]). */
 enum dqn_status dqn_replay_sample(struct dqn_replay *replay, struct dqn_queue *q, size_t slot,
@@ -77,7 +85,8 @@ enum dqn_status dqn_replay_update(struct dqn_replay *replay, struct dqn_queue *q
 
 /* What a sample and its priority update would enqueue, for an update that does both at once
  * (dqn_nn_ops.update); batch as of dqn_replay_sample with slot 0. False where it cannot: the replay
- * is not on the learner's device, or a batch waits for its update. Nothing is enqueued or counted. */
+ * is not on the learner's device, or a batch waits for its update. Nothing is enqueued or counted.
+ */
 bool dqn_replay_describe(struct dqn_replay *replay, struct dqn_replay_batch *batch,
                          struct dqn_draw_args *draw, struct dqn_gather_args *gather,
                          struct dqn_priority_args *priority);

@@ -244,13 +244,15 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
 Test(cuda_fallback, failures_that_end_the_run) {
     (void)free_on_gpu();
     static const struct {
-        const char *fault, *set, *word;
+        const char *composed, *fault, *set, *word;
     } cases[] = {
-        {"launch:k_insert_rows", "replay.device=cuda", "collect: "},
-        {"launch:k_act", "replay.device=auto", "collect: "},
-        {"wait", "replay.device=auto", "the test fault wait"},
+        {"1", "launch:k_insert_rows", "replay.device=cuda", "collect: "},
+        {"1", "launch:k_act", "replay.device=auto", "collect: "},
+        {"0", "launch:k_step_cartpole", "replay.device=auto", "collect: "},
+        {"0", "wait", "replay.device=auto", "the test fault wait"},
     };
     for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        setenv("DQN_TEST_COMPOSED", cases[i].composed, 1);
         const struct outcome run =
             try_run(cases[i].fault, "device=cuda", 1, cases[i].set, NULL, NULL);
         cr_expect_eq(dqn_status_exit_code(run.status), 4, "%s: %s", cases[i].fault, run.error);
@@ -303,7 +305,12 @@ Test(cuda_fallback, context_lost_in_collect) {
     loses_the_context("k_act", "collect");
 }
 
+Test(cuda_fallback, context_lost_in_the_environments) {
+    loses_the_context("k_step_cartpole", "collect");
+}
+
 Test(cuda_fallback, context_lost_in_insert) {
+    operation_by_operation();
     loses_the_context("k_insert_rows", "collect");
 }
 

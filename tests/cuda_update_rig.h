@@ -27,13 +27,14 @@ struct kind {
     bool apart;              /* no network for two kernels: operation by operation */
 };
 
+/* Reduced, layers of which a single block takes one with sections joined, one with them apart. */
 static inline struct kind usual(size_t batch) {
     return (struct kind){.batch = batch,
                          .agents = 1,
                          .capacity = 10000,
                          .obs = 51,
                          .n_hidden = 2,
-                         .hidden = {256, 256},
+                         .hidden = {(int64_t)reduced(256, 136), (int64_t)reduced(256, 40)},
                          .actions = 45,
                          .activation = DQN_RELU,
                          .double_q = true,

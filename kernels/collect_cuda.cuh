@@ -1,0 +1,233 @@
+/* The end of a collector's step, by the kernel that steps the environments: its block's lanes go
+ * through their n-step windows into the replay. The rules are those of the operations nstep, insert
+ * and inserted, which are kernels of their own elsewhere. Here: what a block does between its
+ * step's parts (env_cuda.cu has the order). */
+#ifndef DQN_KERNELS_COLLECT_CUDA_CUH
+#define DQN_KERNELS_COLLECT_CUDA_CUH
+
+#include "sampler_cuda.cuh"
+
+#include "../src/shared/nstep.h"
+
+/* A block of environments is 32 lanes, so that a few thousand are spread over all multiprocessors;
+ * all of its threads copy observations. */
+enum { DQN_BLOCK_LANES = 32, DQN_ENV_THREADS = 128 };
+
+/* A block's lanes: [first, first + n) of all lanes, agents included. */
+struct dqn_block {
+    size_t agent, lane, first; /* lane: of the agent */
+    unsigned n;
+};
+
+struct dqn_tail {
+    bool present; /* false: the kernel steps, and no more */
+    bool emits;   /* rows leave the windows */
+    struct dqn_nstep_args window;
+    struct dqn_insert_args insert;
+    struct dqn_tree_shape shape; /* no levels: nothing is summed */
+    uint64_t *sums;              /* [K, stride] */
+    struct dqn_counters *counters;
+    unsigned *ticket; /* 0 between kernels */
+};
+
+/* Where the block's transitions lie: the window's slots of this step and of the rows that leave,
+ * and the replay's ring. */
+struct dqn_places {
+    size_t window; /* the agent's first element, of one slot's lane 0 */
+    size_t slot, oldest;
+    size_t cursor;
+};
+
+/* What the thread of a lane tells those that copy, in shared memory. */
+struct dqn_leaving {
+    size_t last_slot[DQN_BLOCK_LANES];    /* whose next observation the row takes */
+    uint64_t difference[DQN_BLOCK_LANES]; /* of the leaf that the row gets to the one before */
+};
+
+static __device__ __forceinline__ struct dqn_places find_places(const struct dqn_tail &t,
+                                                                const struct dqn_block &block) {
+    const size_t n = t.window.n_step;
+    struct dqn_places at;
+    /* the counter is advanced when the last block ends */
+    at.slot = dqn_nstep_slot(t.window.counters[block.agent].vector_steps + 1, n);
+    at.oldest = at.slot + 1 == n ? 0 : at.slot + 1;
+    at.window = block.agent * n * t.window.lanes + block.lane;
+    at.cursor = t.emits ? t.insert.ring->cursor : 0;
+    return at;
+}
+
+/* The replay's row of the block's lane i, of all agents' rows. */
+static __device__ __forceinline__ size_t row_of(const struct dqn_tail &t,
+                                                const struct dqn_block &block,
+                                                const struct dqn_places &at, unsigned i) {
+    const size_t row = at.cursor + block.lane + i, n = t.insert.capacity;
+    return block.agent * n + (row < n ? row : row - n);
+}
+
+static __device__ __forceinline__ size_t window_of(const struct dqn_tail &t,
+                                                   const struct dqn_places &at, size_t slot,
+                                                   unsigned i) {
+    return at.window + slot * t.window.lanes + i;
+}
+
+/* write(i, column, read(i, column)) for OBS columns of the block's n lanes, by all threads side by
+ * side. Up to eight reads of a thread are under way before its first write. */
+template <int OBS, typename Read, typename Write>
+static __device__ __forceinline__ void dqn_each_number(unsigned n, Read read, Write write) {
+    enum { EACH = (DQN_BLOCK_LANES * OBS + DQN_ENV_THREADS - 1) / DQN_ENV_THREADS };
+    enum { AT_ONCE = EACH < 8 ? EACH : 8 };
+    for (unsigned base = threadIdx.x; base < n * OBS; base += AT_ONCE * DQN_ENV_THREADS) {
+        float v[AT_ONCE];
+#pragma unroll
+        for (int p = 0; p < AT_ONCE; p++) {
+            const unsigned at = base + p * DQN_ENV_THREADS;
+            v[p] = at < n * OBS ? read(at / OBS, at % OBS) : 0.0f;
+        }
+#pragma unroll
+        for (int p = 0; p < AT_ONCE; p++) {
+            const unsigned at = base + p * DQN_ENV_THREADS;
+            if (at < n * OBS) {
+                write(at / OBS, at % OBS, v[p]);
+            }
+        }
+    }
+}
+
+/* Before the step: what the actions saw goes into the window, and the oldest state out of it. A
+ * window of one step gives what it has just got. */
+template <int OBS>
+static __device__ __forceinline__ void
+take_before(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
+            const float *obs_now, size_t obs_ld) {
+    const struct dqn_nstep_args *w = &t.window;
+    const bool passes = t.emits && at.oldest == at.slot;
+    dqn_each_number<OBS>(
+        block.n,
+        [&](unsigned i, unsigned column) { return obs_now[(block.first + i) * obs_ld + column]; },
+        [&](unsigned i, unsigned column, float v) {
+            w->window_obs[window_of(t, at, at.slot, i) * OBS + column] = v;
+            if (passes) {
+                t.insert.rows.states[row_of(t, block, at, i) * OBS + column] = v;
+            }
+        });
+    if (!t.emits || passes) {
+        return;
+    }
+    dqn_each_number<OBS>(
+        block.n,
+        [&](unsigned i, unsigned column) {
+            return w->window_obs[window_of(t, at, at.oldest, i) * OBS + column];
+        },
+        [&](unsigned i, unsigned column, float v) {
+            t.insert.rows.states[row_of(t, block, at, i) * OBS + column] = v;
+        });
+}
+
+/* After the step, by the thread of lane i: the numbers of its transition into the window, those of
+ * the row that leaves into the replay. */
+static __device__ __forceinline__ void
+take_outcome(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
+             unsigned i, uint32_t action, const struct dqn_env_outcome &outcome,
+             struct dqn_leaving *leaving) {
+    const struct dqn_nstep_args *w = &t.window;
+    const struct dqn_rows *to = &t.insert.rows;
+    const size_t now = window_of(t, at, at.slot, i);
+    w->window_action[now] = action;
+    w->window_reward[now] = outcome.reward;
+    w->window_end[now] = outcome.terminated  ? DQN_WINDOW_TERMINATED
+                         : outcome.truncated ? DQN_WINDOW_TRUNCATED
+                                             : DQN_WINDOW_GOES_ON;
+    if (!t.emits) {
+        return;
+    }
+    const size_t first = window_of(t, at, 0, i), row = row_of(t, block, at, i);
+    const struct dqn_nstep_row sum =
+        dqn_nstep_sum(w->window_reward + first, w->window_end + first, w->lanes, at.oldest,
+                      w->n_step, w->agents[block.agent].gamma);
+    const float priority = t.insert.priority_seen[block.agent];
+    leaving->last_slot[i] = sum.last_slot;
+    leaving->difference[i] = dqn_cuda_leaf(priority) - dqn_cuda_leaf(to->priorities[row]);
+    to->actions[row] = w->window_action[window_of(t, at, at.oldest, i)];
+    to->rewards[row] = sum.reward;
+    to->discounts[row] = sum.discount;
+    to->dones[row] = sum.done;
+    to->priorities[row] = priority;
+}
+
+/* Then, behind a barrier, all threads: the true next observations, `stride` floats a lane in shared
+ * memory. */
+template <int OBS>
+static __device__ __forceinline__ void
+take_after(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
+           const float *observed, unsigned stride, const struct dqn_leaving *leaving) {
+    float *window = t.window.window_next;
+    dqn_each_number<OBS>(
+        block.n,
+        [&](unsigned i, unsigned column) {
+            const size_t last = t.emits ? leaving->last_slot[i] : at.slot;
+            return last == at.slot ? observed[i * stride + column]
+                                   : window[window_of(t, at, last, i) * OBS + column];
+        },
+        [&](unsigned i, unsigned column, float v) {
+            window[window_of(t, at, at.slot, i) * OBS + column] = observed[i * stride + column];
+            if (t.emits) {
+                t.insert.rows.next_states[row_of(t, block, at, i) * OBS + column] = v;
+            }
+        });
+}
+
+/* The new leaves into the sums above, modulo 2^64. Rows under one node of level 0 are summed first;
+ * by the first warp, a lane a row. */
+static __device__ __forceinline__ void take_leaves(const struct dqn_tail &t,
+                                                   const struct dqn_block &block,
+                                                   const struct dqn_places &at,
+                                                   const struct dqn_leaving *leaving) {
+    const unsigned i = threadIdx.x;
+    if (!t.emits || t.shape.n_levels == 0 || i >= block.n) {
+        return;
+    }
+    const size_t own = block.agent * t.insert.capacity;
+    size_t node = (row_of(t, block, at, i) - own) / DQN_TREE_FAN;
+    const auto under_it = [&](unsigned j) {
+        return (row_of(t, block, at, j) - own) / DQN_TREE_FAN == node;
+    };
+    if (i > 0 && under_it(i - 1)) {
+        return; /* an earlier row speaks for this one */
+    }
+    uint64_t difference = 0;
+    for (unsigned j = i; j < block.n && under_it(j); j++) {
+        difference += leaving->difference[j];
+    }
+    uint64_t *sums = t.sums + block.agent * t.shape.stride;
+    for (int level = 0; level < t.shape.n_levels && difference != 0; level++) {
+        atomicAdd((unsigned long long *)&sums[t.shape.first[level] + node],
+                  (unsigned long long)difference);
+        node /= DQN_TREE_FAN;
+    }
+}
+
+/* The last of all blocks advances the counters and moves the ring, which all have read by then. */
+static __device__ __forceinline__ void end_step(const struct dqn_tail &t) {
+    if (!dqn_cuda_last_block(t.ticket, gridDim.x * gridDim.y)) {
+        return;
+    }
+    for (size_t k = threadIdx.x; k < t.window.n_agents; k += DQN_ENV_THREADS) {
+        t.counters[k].vector_steps++;
+        t.counters[k].env_steps += t.window.lanes;
+    }
+    if (t.emits && threadIdx.x == 0) {
+        struct dqn_ring *ring = t.insert.ring;
+        const uint64_t n = t.insert.capacity, count = t.insert.count;
+        ring->cursor = (ring->cursor + count) % n;
+        ring->size = ring->size + count < n ? ring->size + count : n;
+    }
+}
+
+/* env_cuda.cu: steps the environments, and what `tail` says. */
+enum dqn_status dqn_cuda_step_lanes(struct dqn_queue *q, const struct dqn_env_args *args,
+                                    const struct dqn_tail *tail);
+/* collect_cuda.cu: dqn_env_ops.collect. */
+enum dqn_status dqn_cuda_collect(struct dqn_queue *q, const struct dqn_collect_args *args,
+                                 bool *done);
+
+#endif
