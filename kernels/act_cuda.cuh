@@ -14,16 +14,18 @@ static __device__ __forceinline__ double dqn_cuda_epsilon(const struct dqn_act_a
                : dqn_schedule_epsilon(&a->agents[agent], a->counters[agent].env_steps);
 }
 
-/* The action of a lane whose greedy one is known. */
+enum : uint32_t { DQN_GREEDY = 0xffffffff };
+
+/* The action of a lane that explores in this step, else DQN_GREEDY. */
 static __device__ __forceinline__ uint32_t dqn_cuda_explore(const struct dqn_act_args *a,
                                                             size_t agent, size_t lane,
-                                                            double epsilon, uint32_t greedy) {
+                                                            double epsilon) {
     const uint64_t stream = dqn_rng_stream((enum dqn_purpose)a->purpose, lane);
     const struct dqn_u32x4 words =
         dqn_cuda_rng_block(a->agents[agent].seed, stream, a->counters[agent].vector_steps);
     return dqn_rng_unit(dqn_rng_u64(words, 0)) < epsilon
                ? (uint32_t)dqn_rng_below(dqn_rng_u64(words, 1), a->actions)
-               : greedy;
+               : DQN_GREEDY;
 }
 
 /* A block's counts of actions, in shared memory, to the agent's histogram; all threads, behind a

@@ -70,24 +70,48 @@ static __device__ __forceinline__ size_t window_of(const struct dqn_tail &t,
     return at.window + slot * t.window.lanes + i;
 }
 
-/* write(i, column, read(i, column)) for OBS columns of the block's n lanes, by all threads side by
- * side. Up to eight reads of a thread are under way before its first write. */
-template <int OBS, typename Read, typename Write>
-static __device__ __forceinline__ void dqn_each_number(unsigned n, Read read, Write write) {
-    enum { EACH = (DQN_BLOCK_LANES * OBS + DQN_ENV_THREADS - 1) / DQN_ENV_THREADS };
-    enum { AT_ONCE = EACH < 8 ? EACH : 8 };
-    for (unsigned base = threadIdx.x; base < n * OBS; base += AT_ONCE * DQN_ENV_THREADS) {
-        float v[AT_ONCE];
+/* Rows of OBS floats, of the block's n lanes: to(i), and where that is not NULL also(i), from
+ * from(i). A group of threads takes a row; about eight reads of a thread are under way before its
+ * first write. */
+template <int OBS> struct dqn_row_group {
+    enum { THREADS = OBS <= 4 ? 4 : OBS <= 8 ? 8 : OBS <= 16 ? 16 : 32 };
+    enum { ROWS = DQN_ENV_THREADS / THREADS /* at once */ };
+};
+
+template <int OBS, typename From, typename To, typename Also>
+static __device__ __forceinline__ void copy_rows(unsigned n, From from, To to, Also also) {
+    enum { GROUP = dqn_row_group<OBS>::THREADS, ROWS = dqn_row_group<OBS>::ROWS };
+    enum { PARTS = (OBS + GROUP - 1) / GROUP, TURNS = PARTS < 8 ? 8 / PARTS : 1 };
+    const unsigned column = threadIdx.x % GROUP;
+#pragma unroll 1
+    for (unsigned base = threadIdx.x / GROUP; base < n; base += TURNS * ROWS) {
+        float v[TURNS][PARTS];
 #pragma unroll
-        for (int p = 0; p < AT_ONCE; p++) {
-            const unsigned at = base + p * DQN_ENV_THREADS;
-            v[p] = at < n * OBS ? read(at / OBS, at % OBS) : 0.0f;
+        for (int turn = 0; turn < TURNS; turn++) {
+            const unsigned i = base + turn * ROWS;
+            const float *row = from(i < n ? i : base);
+#pragma unroll
+            for (int p = 0; p < PARTS; p++) {
+                const unsigned at = column + p * GROUP;
+                v[turn][p] = at < OBS ? row[at] : 0.0f;
+            }
         }
 #pragma unroll
-        for (int p = 0; p < AT_ONCE; p++) {
-            const unsigned at = base + p * DQN_ENV_THREADS;
-            if (at < n * OBS) {
-                write(at / OBS, at % OBS, v[p]);
+        for (int turn = 0; turn < TURNS; turn++) {
+            const unsigned i = base + turn * ROWS;
+            if (i >= n) {
+                break;
+            }
+            float *first = to(i), *second = also(i);
+#pragma unroll
+            for (int p = 0; p < PARTS; p++) {
+                const unsigned at = column + p * GROUP;
+                if (at < OBS) {
+                    first[at] = v[turn][p];
+                    if (second != NULL) {
+                        second[at] = v[turn][p];
+                    }
+                }
             }
         }
     }
@@ -99,28 +123,18 @@ template <int OBS>
 static __device__ __forceinline__ void
 take_before(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
             const float *obs_now, size_t obs_ld) {
-    const struct dqn_nstep_args *w = &t.window;
+    float *window = t.window.window_obs, *states = t.insert.rows.states, *const none = NULL;
     const bool passes = t.emits && at.oldest == at.slot;
-    dqn_each_number<OBS>(
-        block.n,
-        [&](unsigned i, unsigned column) { return obs_now[(block.first + i) * obs_ld + column]; },
-        [&](unsigned i, unsigned column, float v) {
-            w->window_obs[window_of(t, at, at.slot, i) * OBS + column] = v;
-            if (passes) {
-                t.insert.rows.states[row_of(t, block, at, i) * OBS + column] = v;
-            }
-        });
-    if (!t.emits || passes) {
-        return;
+    const auto to_replay = [&](unsigned i) { return states + row_of(t, block, at, i) * OBS; };
+    copy_rows<OBS>(
+        block.n, [&](unsigned i) { return obs_now + (block.first + i) * obs_ld; },
+        [&](unsigned i) { return window + window_of(t, at, at.slot, i) * OBS; },
+        [&](unsigned i) { return passes ? to_replay(i) : none; });
+    if (t.emits && !passes) {
+        copy_rows<OBS>(
+            block.n, [&](unsigned i) { return window + window_of(t, at, at.oldest, i) * OBS; },
+            to_replay, [&](unsigned) { return none; });
     }
-    dqn_each_number<OBS>(
-        block.n,
-        [&](unsigned i, unsigned column) {
-            return w->window_obs[window_of(t, at, at.oldest, i) * OBS + column];
-        },
-        [&](unsigned i, unsigned column, float v) {
-            t.insert.rows.states[row_of(t, block, at, i) * OBS + column] = v;
-        });
 }
 
 /* After the step, by the thread of lane i: the numbers of its transition into the window, those of
@@ -160,20 +174,23 @@ template <int OBS>
 static __device__ __forceinline__ void
 take_after(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
            const float *observed, unsigned stride, const struct dqn_leaving *leaving) {
-    float *window = t.window.window_next;
-    dqn_each_number<OBS>(
-        block.n,
-        [&](unsigned i, unsigned column) {
-            const size_t last = t.emits ? leaving->last_slot[i] : at.slot;
-            return last == at.slot ? observed[i * stride + column]
-                                   : window[window_of(t, at, last, i) * OBS + column];
-        },
-        [&](unsigned i, unsigned column, float v) {
-            window[window_of(t, at, at.slot, i) * OBS + column] = observed[i * stride + column];
-            if (t.emits) {
-                t.insert.rows.next_states[row_of(t, block, at, i) * OBS + column] = v;
-            }
-        });
+    float *window = t.window.window_next, *states = t.insert.rows.next_states, *const none = NULL;
+    const bool passes = t.emits && at.oldest == at.slot;
+    const auto to_replay = [&](unsigned i) { return states + row_of(t, block, at, i) * OBS; };
+    copy_rows<OBS>(
+        block.n, [&](unsigned i) { return observed + i * stride; },
+        [&](unsigned i) { return window + window_of(t, at, at.slot, i) * OBS; },
+        [&](unsigned i) { return passes ? to_replay(i) : none; });
+    if (t.emits && !passes) {
+        copy_rows<OBS>(
+            block.n,
+            [&](unsigned i) {
+                const size_t last = leaving->last_slot[i];
+                return last == at.slot ? observed + i * stride
+                                       : window + window_of(t, at, last, i) * OBS;
+            },
+            to_replay, [&](unsigned) { return none; });
+    }
 }
 
 /* The new leaves into the sums above, modulo 2^64. Rows under one node of level 0 are summed first;
@@ -206,16 +223,29 @@ static __device__ __forceinline__ void take_leaves(const struct dqn_tail &t,
     }
 }
 
-/* The last of all blocks advances the counters and moves the ring, which all have read by then. */
-static __device__ __forceinline__ void end_step(const struct dqn_tail &t) {
-    if (!dqn_cuda_last_block(t.ticket, gridDim.x * gridDim.y)) {
-        return;
+/* All blocks have read the counters and the ring when the last of them comes here, behind a
+ * barrier. True in the last warp of that block. By the last warp alone. */
+static __device__ __forceinline__ bool is_last(const struct dqn_tail &t) {
+    unsigned before = 0;
+    if (threadIdx.x % DQN_WARP == 0) {
+        __threadfence();
+        before = atomicAdd(t.ticket, 1u);
     }
-    for (size_t k = threadIdx.x; k < t.window.n_agents; k += DQN_ENV_THREADS) {
+    return __shfl_sync(0xffffffffu, before, 0) == gridDim.x * gridDim.y - 1;
+}
+
+/* It advances the counters and moves the ring. */
+static __device__ __forceinline__ void end_step(const struct dqn_tail &t) {
+    const size_t lane = threadIdx.x % DQN_WARP;
+    for (size_t k = lane; k < t.window.n_agents; k += DQN_WARP) {
         t.counters[k].vector_steps++;
         t.counters[k].env_steps += t.window.lanes;
     }
-    if (t.emits && threadIdx.x == 0) {
+    if (lane != 0) {
+        return;
+    }
+    *t.ticket = 0;
+    if (t.emits) {
         struct dqn_ring *ring = t.insert.ring;
         const uint64_t n = t.insert.capacity, count = t.insert.count;
         ring->cursor = (ring->cursor + count) % n;

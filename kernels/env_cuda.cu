@@ -49,17 +49,12 @@ static __device__ __forceinline__ unsigned own_lane(unsigned spread) {
 template <typename Env>
 static __device__ __forceinline__ void write_rows(float *to, const float *from,
                                                   const struct dqn_block &block, size_t obs_ld) {
-    const unsigned ld = (unsigned)obs_ld, n = block.n * ld;
-    const unsigned rows_a_turn = DQN_ENV_THREADS / ld, columns_a_turn = DQN_ENV_THREADS % ld;
-    unsigned row = threadIdx.x / ld, column = threadIdx.x % ld;
-    float *out = to + block.first * ld;
-    for (unsigned i = threadIdx.x; i < n; i += DQN_ENV_THREADS) {
-        out[i] = column < Env::OBS ? from[row * Env::STRIDE + column] : 0.0f;
-        row += rows_a_turn;
-        column += columns_a_turn;
-        if (column >= ld) {
-            column -= ld;
-            row++;
+    enum { GROUP = dqn_row_group<Env::OBS>::THREADS, ROWS = dqn_row_group<Env::OBS>::ROWS };
+#pragma unroll 1
+    for (unsigned i = threadIdx.x / GROUP; i < block.n; i += ROWS) {
+        float *row = to + (block.first + i) * obs_ld;
+        for (unsigned column = threadIdx.x % GROUP; column < obs_ld; column += GROUP) {
+            row[column] = column < Env::OBS ? from[i * Env::STRIDE + column] : 0.0f;
         }
     }
 }
@@ -169,7 +164,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     const bool steps = exists && !(a.freeze && a.lanes_state[at].frozen);
     float *observation = rows + own * Env::STRIDE;
     struct dqn_places places;
-    bool over = false;
+    bool over = false, ends = false;
     load_params(&params, a.params);
     if (tail.present) {
         places = find_places(tail, block);
@@ -195,6 +190,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     }
     __syncthreads();
     if (tail.present) {
+        ends = threadIdx.x >= DQN_ENV_THREADS - DQN_WARP && is_last(tail);
         take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
         take_leaves(tail, block, places, &leaving);
     } else {
@@ -206,9 +202,9 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     }
     __syncthreads();
     write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
-    if (tail.present) {
+    if (ends) {
         end_step(tail);
-    } else if (threadIdx.x == 0 && blockIdx.x == 0) {
+    } else if (!tail.present && threadIdx.x == 0 && blockIdx.x == 0) {
         a.counters[block.agent].vector_steps++;
         a.counters[block.agent].env_steps += a.lanes;
     }

@@ -74,7 +74,8 @@ template <int LANES> static __global__ void k_act(struct dqn_act_args args, bool
         if (!active || threadIdx.x % LANES != 0) {
             continue;
         }
-        const uint32_t action = dqn_cuda_explore(&args, agent, lane, epsilon, greedy);
+        const uint32_t explored = dqn_cuda_explore(&args, agent, lane, epsilon);
+        const uint32_t action = explored == DQN_GREEDY ? greedy : explored;
         args.action[agent * args.lanes + lane] = action;
         if (counts) {
             atomicAdd(&count[action], 1u);

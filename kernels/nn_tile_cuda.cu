@@ -201,12 +201,23 @@ static __device__ void combine_head(const struct passes *a, const struct pass *p
 
 /* ---- actions ---- */
 
+/* Before the pass, which hides what it takes: the actions of the rows that explore. */
+static __device__ __forceinline__ void draw_explored(const struct passes *a,
+                                                     const struct dqn_tile *tile, size_t agent,
+                                                     uint32_t *explored) {
+    const unsigned row = threadIdx.x;
+    if (row < tile->n_rows) {
+        const size_t lane = tile->first_row - agent * a->batch + row;
+        explored[row] = dqn_cuda_explore(&a->act, agent, lane, dqn_cuda_epsilon(&a->act, agent));
+    }
+}
+
 /* Epsilon-greedy actions of the tile's rows from their Q values, all rows at once; `count` has room
  * for one an action. */
 template <int HEIGHT>
-static __device__ __forceinline__ void choose_actions(const struct passes *a,
-                                                      const struct dqn_tile *tile, size_t agent,
-                                                      const float *q, unsigned *count) {
+static __device__ __forceinline__ void
+choose_actions(const struct passes *a, const struct dqn_tile *tile, size_t agent, const float *q,
+               const uint32_t *explored, unsigned *count) {
     enum { LANES = THREADS / (16 * HEIGHT) /* that share a row */ };
     const unsigned row = threadIdx.x / LANES;
     for (unsigned i = threadIdx.x; i < a->act.actions; i += THREADS) {
@@ -215,10 +226,8 @@ static __device__ __forceinline__ void choose_actions(const struct passes *a,
     __syncthreads();
     const uint32_t greedy = dqn_group_argmax<LANES>(q + row * tile->stride, a->act.actions).index;
     if (threadIdx.x % LANES == 0 && row < tile->n_rows) {
-        const size_t at = tile->first_row + row, lane = at - agent * a->batch;
-        const uint32_t action =
-            dqn_cuda_explore(&a->act, agent, lane, dqn_cuda_epsilon(&a->act, agent), greedy);
-        a->act.action[at] = action;
+        const uint32_t action = explored[row] == DQN_GREEDY ? greedy : explored[row];
+        a->act.action[tile->first_row + row] = action;
         atomicAdd(&count[action], 1u);
     }
     __syncthreads();
@@ -246,7 +255,11 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
     tile.warp = threadIdx.x / DQN_WARP;
     tile.g = threadIdx.x % DQN_WARP / 4;
     tile.t = threadIdx.x % 4;
+    uint32_t *explored = (uint32_t *)(y + 16 * HEIGHT * a.net.stride); /* a word a row */
     dqn_tile_load_rows(&tile, pass->x, (unsigned)a.net.obs_ld, 16 * HEIGHT, x);
+    if (a.acts) {
+        draw_explored(&a, &tile, agent, explored);
+    }
     for (unsigned l = 0; l < a.net.n_layers; l++) {
         choose_width<HEIGHT, ACTIVATION>(&a, pass, &tile, l, pass->params + agent * a.net.n_params,
                                          x, y);
@@ -262,7 +275,7 @@ static __global__ void __launch_bounds__(THREADS, 1) k_forward_tile(const struct
         combine_head(&a, pass, &tile, x);
     }
     if (a.acts) { /* the last layer's input is not needed any more */
-        choose_actions<HEIGHT>(&a, &tile, agent, x, (unsigned *)y);
+        choose_actions<HEIGHT>(&a, &tile, agent, x, explored, (unsigned *)y);
     }
 }
 

@@ -48,9 +48,9 @@ static inline unsigned dqn_tile_stride(const struct dqn_net *net) {
     return (unsigned)((widest + 31) / 32 * 32 + 8);
 }
 
-/* Bytes of two tiles of 16 * height rows. */
+/* Bytes of two tiles of 16 * height rows, and of a word a row. */
 static inline size_t dqn_tile_bytes(int height, unsigned stride) {
-    return 2 * 16 * (size_t)height * stride * sizeof(float);
+    return 16 * (size_t)height * (2 * stride * sizeof(float) + sizeof(uint32_t));
 }
 
 /* Rows a tile in units of 16, up to `most`: small tiles while they leave multiprocessors idle, else
