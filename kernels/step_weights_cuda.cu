@@ -65,8 +65,10 @@ static __device__ __forceinline__ struct part_of_layer find_part(const struct we
     return found;
 }
 
-static __device__ __forceinline__ struct place find_place(const struct dqn_weight_layer *layer,
-                                                          unsigned m, unsigned n) {
+static __device__ __forceinline__ struct place find_place(const struct part_of_layer *part,
+                                                          unsigned quadrant) {
+    const struct dqn_weight_layer *layer = part->layer;
+    const unsigned m = part->m + dqn_tile_down(quadrant), n = part->n + dqn_tile_right(quadrant);
     const unsigned row = m + threadIdx.x / 8, column = n + threadIdx.x % 8 * 4;
     struct place place;
     place.has_weight = row < layer->out_ld && column < layer->in_ld;
@@ -431,26 +433,22 @@ sum_gradients(const struct weights_step &a, size_t agent, const struct part_of_l
         part->layer, agent, batch, part->m, part->n, blockIdx.x % DQN_TILE_CLUSTER, memory);
 }
 
-/* Gradients of this block's place, or, in the third kernel of a population, those that it left. */
-template <bool EXACT, int PART, int ACROSS>
+/* Gradients of a population's agent between its kernels. */
+static __device__ __forceinline__ void leave_gradients(float *grads, const struct place *place,
+                                                       const struct dqn_tile_gradients *g) {
+    if (place->has_weight) {
+        *(float4 *)(grads + place->weight) = g->weight;
+    }
+    if (place->has_bias) {
+        grads[place->bias] = g->bias;
+    }
+}
+
 static __device__ __forceinline__ struct dqn_tile_gradients
-take_gradients(const struct weights_step &a, size_t agent, size_t base,
-               const struct part_of_layer *part, const struct place *place, float *memory) {
+find_gradients(const float *grads, const struct place *place) {
     struct dqn_tile_gradients g;
-    if (PART == MOVES) {
-        g.weight = place->has_weight ? *(const float4 *)(a.step.grads + base + place->weight)
-                                     : dqn_zero4();
-        g.bias = place->has_bias ? a.step.grads[base + place->bias] : 0.0f;
-        return g;
-    }
-    g = sum_gradients<EXACT, ACROSS>(a, agent, part, memory);
-    report_squares(place, &g, a.step.squares + agent * a.n_blocks + blockIdx.x);
-    if (PART == SUMS && place->has_weight) {
-        *(float4 *)(a.step.grads + base + place->weight) = g.weight;
-    }
-    if (PART == SUMS && place->has_bias) {
-        a.step.grads[base + place->bias] = g.bias;
-    }
+    g.weight = place->has_weight ? *(const float4 *)(grads + place->weight) : dqn_zero4();
+    g.bias = place->has_bias ? grads[place->bias] : 0.0f;
     return g;
 }
 
@@ -488,10 +486,18 @@ static __global__ void __launch_bounds__(THREADS, ACROSS == 1 ? 0 : 1)
     struct dqn_seen seen = {0, 0, 0};
     if (sums) {
         const struct part_of_layer part = find_part<ACROSS>(a, blockIdx.x);
-        const unsigned quadrant = blockIdx.x % (ACROSS * ACROSS);
-        place = find_place(part.layer, part.m + dqn_tile_down(quadrant),
-                           part.n + dqn_tile_right(quadrant));
-        g = take_gradients<EXACT, PART, ACROSS>(a, agent, base, &part, &place, (float *)memory);
+        if (PART != MOVES) {
+            g = sum_gradients<EXACT, ACROSS>(a, agent, &part, (float *)memory);
+        }
+        place = find_place(&part, blockIdx.x % (ACROSS * ACROSS));
+        if (PART == MOVES) {
+            g = find_gradients(a.step.grads + base, &place);
+        } else {
+            report_squares(&place, &g, a.step.squares + agent * a.n_blocks + blockIdx.x);
+        }
+        if (PART == SUMS) {
+            leave_gradients(a.step.grads + base, &place, &g);
+        }
         if (PART != SUMS) {
             moved = read_moved(&a.step, base, &place);
         }
