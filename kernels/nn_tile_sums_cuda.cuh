@@ -211,6 +211,9 @@ dqn_tile_sum_share(const struct dqn_weight_layer *layer, size_t agent, unsigned 
                    unsigned n, unsigned sharer, float *memory) {
     enum { STAGE = dqn_tile_layout<WIDTH>::STAGE, FACTOR = dqn_tile_layout<WIDTH>::FACTOR };
     enum { TURN = SHARERS * DQN_TILE_STEP };
+    enum {
+        AHEAD = !EXACT || WIDTH == DQN_TILE_SIDE /* steps are read early, while registers last */
+    };
     static_assert(dqn_tile_layout<WIDTH>::SHARE <= STAGES * STAGE, "takes the steps' place");
     const unsigned first = sharer * DQN_TILE_STEP;
     float *const end = memory + STAGES * STAGE;
@@ -231,6 +234,12 @@ dqn_tile_sum_share(const struct dqn_weight_layer *layer, size_t agent, unsigned 
     }
     float *now = memory, *before = end - STAGE;
     struct dqn_tile_sum_rows<WIDTH> rows[2];
+    const auto next = [&] {
+        before = now;
+        now = now + STAGE < end ? now + STAGE : memory;
+        dqn_copy_async_wait<STAGES - 2>();
+        __syncwarp(); /* all lanes' copies of the step are there */
+    };
     dqn_copy_async_wait<STAGES - 2>();
     __syncwarp();
     rows[0].load(now);
@@ -239,12 +248,15 @@ dqn_tile_sum_share(const struct dqn_weight_layer *layer, size_t agent, unsigned 
 #pragma unroll
         for (int i = 0; i < 2; i++) { /* past the batch, zeros are added */
             bring(before);            /* all lanes have read it before the last barrier */
-            before = now;
-            now = now + STAGE < end ? now + STAGE : memory;
-            dqn_copy_async_wait<STAGES - 2>();
-            __syncwarp(); /* all lanes' copies of the next step are there */
-            rows[1 - i].load(now);
-            share.template add<EXACT, ROUNDED>(rows[i]);
+            if (AHEAD) {
+                next();
+                rows[1 - i].load(now);
+                share.template add<EXACT, ROUNDED>(rows[i]);
+            } else {
+                share.template add<EXACT, ROUNDED>(rows[i]);
+                next();
+                rows[1 - i].load(now);
+            }
         }
     }
     dqn_copy_async_wait<0>();
