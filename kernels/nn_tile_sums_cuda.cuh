@@ -74,16 +74,14 @@ template <int WIDTH, int SHARERS> struct dqn_tile_flow {
     enum { LANES = WIDTH / 4 /* a row */, ROWS = DQN_WARP / LANES /* at once */ };
     enum { TURN = SHARERS * DQN_TILE_STEP };
     const float *from;
-    unsigned ld, row, batch;
-    bool exists; /* the columns */
+    unsigned ld, row, end; /* rows from `end` on are zeros */
 
     __device__ __forceinline__ void start(const float *matrix, unsigned width, unsigned n_rows,
                                           unsigned first_column, unsigned first_row) {
         const unsigned lane = threadIdx.x % DQN_WARP, column = first_column + lane % LANES * 4;
         row = first_row + lane / LANES;
         ld = width;
-        batch = n_rows;
-        exists = column < ld;
+        end = column < width ? n_rows : 0;
         from = matrix + (size_t)row * ld + column;
     }
 
@@ -98,7 +96,7 @@ template <int WIDTH, int SHARERS> struct dqn_tile_flow {
 #pragma unroll
         for (int i = 0; i < DQN_TILE_STEP; i += ROWS) {
             dqn_copy_async16(to + i * dqn_tile_layout<WIDTH>::ROW, from + i * (size_t)ld,
-                             exists && row + i < batch);
+                             row + i < end);
         }
         from += (size_t)TURN * ld;
         row += TURN;
