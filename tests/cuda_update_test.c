@@ -281,7 +281,8 @@ static struct kind eventful(size_t batch) {
 }
 
 Test(cuda_update, population_equals_its_agents_alone) {
-    const struct kind kinds[] = {usual(300), eventful(200)};
+    /* the last one's weights are summed by clusters */
+    const struct kind kinds[] = {usual(300), eventful(200), usual(reduced(2100, 2048))};
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
