@@ -81,7 +81,8 @@ template <int OBS> struct dqn_row_group {
 template <int OBS, typename From, typename To, typename Also>
 static __device__ __forceinline__ void copy_rows(unsigned n, From from, To to, Also also) {
     enum { GROUP = dqn_row_group<OBS>::THREADS, ROWS = dqn_row_group<OBS>::ROWS };
-    enum { PARTS = (OBS + GROUP - 1) / GROUP, TURNS = PARTS < 8 ? 8 / PARTS : 1 };
+    enum { PARTS = (OBS + GROUP - 1) / GROUP, ALL = DQN_BLOCK_LANES / ROWS };
+    enum { TURNS = PARTS * ALL <= 8 ? ALL : PARTS < 8 ? 8 / PARTS : 1 };
     const unsigned column = threadIdx.x % GROUP;
 #pragma unroll 1
     for (unsigned base = threadIdx.x / GROUP; base < n; base += TURNS * ROWS) {

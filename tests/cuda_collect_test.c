@@ -7,7 +7,11 @@
 #include "market/trading_setup.h"
 #include "program.h"
 
-enum { STEPS = 45, MOST_AGENTS = 3 };
+enum { MOST_AGENTS = 3 };
+
+static uint64_t n_steps(void) {
+    return reduced(45, 8);
+}
 
 struct kind {
     enum dqn_env_id env;
@@ -102,7 +106,7 @@ static void add_buffers(struct rig *r) {
         r->config = calloc(1, sizeof *r->config);
         dqn_config_defaults(r->config);
         r->config->synthetic.bars = 1500;
-        r->config->env.episode_bars = 20;
+        r->config->env.episode_bars = (int64_t)reduced(20, 5);
         OK(dqn_market_create(&r->market, r->config, NULL, NULL));
         OK(dqn_market_register(r->market, r->arena, device, &r->tables));
     }
@@ -228,8 +232,8 @@ static void run_case(struct pair *pair, int other, const struct kind *kind) {
     describe(kind, what, sizeof what);
     rig_open(&whole, &pair->side[GPU], kind);
     rig_open(&apart, &pair->side[other], kind);
-    step(&whole, false, STEPS);
-    step(&apart, true, STEPS);
+    step(&whole, false, n_steps());
+    step(&apart, true, n_steps());
     cr_expect(was_two_kernels(&whole), "%s: operation by operation", what);
     cr_expect(!was_two_kernels(&apart), "%s: not by operations", what);
     saved_equal(&whole, &apart, what);
@@ -327,10 +331,10 @@ Test(cuda_collect, captured) {
     kind.agents = 2;
     rig_open(&called, &pair.side[GPU], &kind);
     rig_open(&captured, &pair.side[GPU], &kind);
-    step(&called, false, STEPS);
+    step(&called, false, n_steps());
     step(&captured, false, kind.n_step);
     OK(dqn_program_record(&program, step_once, &captured));
-    while (captured.steps < STEPS) {
+    while (captured.steps < n_steps()) {
         OK(dqn_program_run(program, captured.side->q));
         captured.steps++;
     }

@@ -305,8 +305,9 @@ Test(cuda_fallback, context_lost_in_collect) {
     loses_the_context("k_act", "collect");
 }
 
+/* The last kernel of the collector's step: what comes next finds it. */
 Test(cuda_fallback, context_lost_in_the_environments) {
-    loses_the_context("k_step_cartpole", "collect");
+    loses_the_context("k_step_cartpole", "update");
 }
 
 Test(cuda_fallback, context_lost_in_insert) {
