@@ -87,7 +87,7 @@ static enum dqn_status cuda_forward(struct dqn_queue *base, const struct dqn_for
 enum dqn_status dqn_cuda_policy(struct dqn_queue *base, const struct dqn_forward_args *forward,
                                 const struct dqn_act_args *act) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
-    if (!dqn_tile_serves(q, forward->net)) {
+    if (!dqn_tile_serves(q, forward->net) || dqn_cuda_is_composed()) {
         DQN_TRY(cuda_forward(base, forward));
         return dqn_cuda_act(base, act);
     }
@@ -300,6 +300,6 @@ static enum dqn_status cuda_update(struct dqn_queue *base, const struct dqn_upda
 }
 
 const struct dqn_nn_ops dqn_cuda_nn_ops = {
-    workspace_bytes, dqn_cuda_init, cuda_forward,      cuda_backward, dqn_cuda_td,
-    dqn_cuda_apply,  dqn_cuda_act,  cuda_forward_many, cuda_update,
+    workspace_bytes, dqn_cuda_init, cuda_forward,      cuda_backward,   dqn_cuda_td,
+    dqn_cuda_apply,  dqn_cuda_act,  cuda_forward_many, dqn_cuda_policy, cuda_update,
 };

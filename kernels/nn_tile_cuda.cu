@@ -111,7 +111,8 @@ template <int HEIGHT, int ACTIVATION, int MT, int SPLITS>
 static __device__ __forceinline__ void run_layer(const struct passes *a, const struct pass *pass,
                                                  const struct dqn_tile *tile, unsigned l,
                                                  const float *params, const float *x, float *y) {
-    enum { COLUMNS = 2 * MT, NN = 2 * HEIGHT / SPLITS, AHEAD = (HEIGHT == 4 ? 4 : 8) / MT };
+    enum { COLUMNS = 2 * MT, NN = 2 * HEIGHT / SPLITS };
+    enum { AHEAD = (HEIGHT == 4 ? 2 : HEIGHT == 2 ? 4 : 6) / MT /* more would spill */ };
     enum { CHAINS = MT == 1 ? 2 : 1 /* the same for all heights: results do not depend on it */ };
     const struct dqn_layer *layer = &a->net.layer[l];
     const unsigned in_ld = (unsigned)layer->in_ld, out_ld = (unsigned)layer->out_ld;

@@ -186,6 +186,9 @@ struct dqn_nn_ops {
      * apart, acts included; the results are those of n calls of forward. */
     enum dqn_status (*forward_many)(struct dqn_queue *q, const struct dqn_forward_args *args,
                                     size_t n);
+    /* NULL, or forward and act as one; acts and Q may stay unwritten. */
+    enum dqn_status (*policy)(struct dqn_queue *q, const struct dqn_forward_args *forward,
+                              const struct dqn_act_args *act);
     /* NULL, or a whole update in fewer kernels; *done says whether these arguments are served. What
      * lives on (parameters, target, moments, priorities, counters, statistics, index, td, acts) is
      * as after the operations one by one, but for the rounding of sums (and errors so large that

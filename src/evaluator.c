@@ -7,7 +7,10 @@
 
 #include "program.h"
 
-enum { STEPS_A_LOOK = 64 }; /* between two looks at whether all lanes have finished */
+enum {
+    STEPS_A_PROGRAM = 16, /* launched together; lanes that have finished rest */
+    PROGRAMS_A_LOOK = 4   /* between two looks at whether all lanes have finished */
+};
 
 struct dqn_evaluator {
     struct dqn_evaluator_options o;
@@ -18,7 +21,7 @@ struct dqn_evaluator {
     struct dqn_buffer *host_lanes;   /* pinned */
     const struct dqn_buffer *params; /* of the run in progress */
     const struct dqn_buffer *program_params;
-    struct dqn_program *step;
+    struct dqn_program *steps;
 };
 
 struct registration {
@@ -80,17 +83,16 @@ static struct dqn_env_args env_args(const struct dqn_evaluator *ev) {
                                  .truncated = ev->truncated->data};
 }
 
-static enum dqn_status step_lanes(void *context, struct dqn_queue *q) {
-    struct dqn_evaluator *ev = context;
-    const struct dqn_backend *backend = q->device->backend;
+static enum dqn_status choose_actions(struct dqn_evaluator *ev, struct dqn_queue *q) {
+    const struct dqn_nn_ops *nn = q->device->backend->nn;
     const struct dqn_forward_args forward = {.net = ev->o.net,
                                              .n_agents = ev->o.n_agents,
                                              .batch = ev->o.episodes,
                                              .params = ev->params->data,
                                              .x = ev->obs_now->data,
                                              .acts = ev->acts->data,
-                                             .q = ev->q->data};
-    DQN_TRY(backend->nn->forward(q, &forward));
+                                             .q = ev->q->data,
+                                             .acts_unread = true};
     const struct dqn_act_args act = {.n_agents = ev->o.n_agents,
                                      .lanes = ev->o.episodes,
                                      .actions = ev->o.net->actions,
@@ -101,9 +103,21 @@ static enum dqn_status step_lanes(void *context, struct dqn_queue *q) {
                                      .fixed_epsilon = ev->o.epsilon,
                                      .q = ev->q->data,
                                      .action = ev->action->data};
-    DQN_TRY(backend->nn->act(q, &act));
+    if (nn->policy != NULL) {
+        return nn->policy(q, &forward, &act);
+    }
+    DQN_TRY(nn->forward(q, &forward));
+    return nn->act(q, &act);
+}
+
+static enum dqn_status step_lanes(void *context, struct dqn_queue *q) {
+    struct dqn_evaluator *ev = context;
     const struct dqn_env_args env = env_args(ev);
-    return backend->env->step(q, &env);
+    for (int i = 0; i < STEPS_A_PROGRAM; i++) {
+        DQN_TRY(choose_actions(ev, q));
+        DQN_TRY(q->device->backend->env->step(q, &env));
+    }
+    return DQN_OK;
 }
 
 enum dqn_status dqn_evaluator_create(struct dqn_evaluator **out, struct dqn_arena *arena,
@@ -123,7 +137,7 @@ enum dqn_status dqn_evaluator_create(struct dqn_evaluator **out, struct dqn_aren
 
 void dqn_evaluator_destroy(struct dqn_evaluator *evaluator) {
     if (evaluator != NULL) {
-        dqn_program_destroy(evaluator->step);
+        dqn_program_destroy(evaluator->steps);
         free(evaluator);
     }
 }
@@ -157,11 +171,11 @@ static bool all_frozen(const struct dqn_evaluator *ev) {
 static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_queue *q) {
     const struct dqn_backend *backend = q->device->backend;
     for (uint64_t done = 0; done < ev->o.max_steps;) {
-        for (int i = 0; i < STEPS_A_LOOK && done < ev->o.max_steps; i++, done++) {
+        for (int i = 0; i < PROGRAMS_A_LOOK; i++, done += STEPS_A_PROGRAM) {
             if (ev->o.stop != NULL && *ev->o.stop != 0) {
                 return dqn_fail(DQN_ERR_STOPPED, "stopped inside an evaluation");
             }
-            DQN_TRY(dqn_program_run(ev->step, q));
+            DQN_TRY(dqn_program_run(ev->steps, q));
         }
         DQN_TRY(backend->memory->copy(q, ev->host_lanes->data, ev->lanes->data, ev->lanes->bytes,
                                       DQN_COPY_TO_HOST));
@@ -199,10 +213,10 @@ static struct dqn_evaluation summarise(const struct dqn_lane *lanes, size_t n) {
 enum dqn_status dqn_evaluator_run(struct dqn_evaluator *ev, struct dqn_queue *q,
                                   const struct dqn_buffer *params, uint64_t round,
                                   struct dqn_evaluation *result) {
-    if (ev->step == NULL || ev->program_params != params) {
-        dqn_program_destroy(ev->step);
-        ev->step = NULL;
-        DQN_TRY(dqn_program_record(&ev->step, step_lanes, ev));
+    if (ev->steps == NULL || ev->program_params != params) {
+        dqn_program_destroy(ev->steps);
+        ev->steps = NULL;
+        DQN_TRY(dqn_program_record(&ev->steps, step_lanes, ev));
         ev->program_params = params;
     }
     ev->params = params;

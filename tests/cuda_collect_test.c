@@ -315,6 +315,56 @@ Test(cuda_collect, equals_its_operations_in_tf32) {
     equals_its_operations(DQN_PRECISION_TF32);
 }
 
+/* A policy without a histogram and with an epsilon of its own, as an evaluation's, by one operation
+ * and by two. */
+Test(cuda_collect, policy) {
+    static const size_t lanes[] = {1, 16, 17, 100, 3000};
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_TF32);
+    const struct side *gpu = &pair.side[GPU];
+    const struct dqn_nn_ops *nn = gpu->backend->nn;
+    for (size_t i = 0; i < DQN_COUNT_OF(lanes); i++) {
+        struct rig r;
+        struct kind kind = usual(DQN_ENV_cartpole);
+        kind.lanes = lanes[i];
+        kind.capacity = 3000;
+        kind.agents = 2;
+        kind.dueling = i % 2 == 0;
+        rig_open(&r, &pair.side[GPU], &kind);
+        const struct dqn_buffer *action = dqn_arena_find(r.arena, "collect/action");
+        const struct dqn_forward_args forward = {.net = &r.net,
+                                                 .n_agents = kind.agents,
+                                                 .batch = kind.lanes,
+                                                 .params = r.params->data,
+                                                 .x = dqn_arena_find(r.arena, "collect/obs")->data,
+                                                 .acts =
+                                                     dqn_arena_find(r.arena, "collect/acts")->data,
+                                                 .q = dqn_arena_find(r.arena, "collect/q")->data,
+                                                 .acts_unread = true};
+        const struct dqn_act_args act = {.n_agents = kind.agents,
+                                         .lanes = kind.lanes,
+                                         .actions = r.net.actions,
+                                         .actions_ld = r.net.actions_ld,
+                                         .agents = r.agents->data,
+                                         .counters = r.counters->data,
+                                         .purpose = DQN_RNG_EVAL_POLICY,
+                                         .fixed_epsilon = 0.3,
+                                         .q = forward.q,
+                                         .action = action->data};
+        OK(nn->forward(gpu->q, &forward));
+        OK(nn->act(gpu->q, &act));
+        uint32_t *apart = get(&r, action);
+        OK(gpu->backend->memory->zero(gpu->q, action->data, action->bytes));
+        OK(nn->policy(gpu->q, &forward, &act));
+        uint32_t *whole = get(&r, action);
+        cr_assert_arr_eq(apart, whole, action->bytes, "%zu lanes", lanes[i]);
+        free(apart);
+        free(whole);
+        rig_close(&r);
+    }
+    pair_close(&pair);
+}
+
 static enum dqn_status step_once(void *context, struct dqn_queue *q) {
     struct rig *r = context;
     return dqn_collector_step(r->collector, q, true);
