@@ -145,7 +145,7 @@ enum dqn_status dqn_tile_input_gradients(struct dqn_cuda_queue *q,
 
 /* ---- weights ---- */
 
-enum { MOST_ROWS = 512, STAGES = 4, SUM_BYTES = dqn_tile_sum_bytes<DQN_TILE_SIDE>(STAGES) };
+enum { MOST_ROWS = 512, STAGES = 4, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
 
 bool dqn_tile_sums(size_t batch) {
     return batch <= MOST_ROWS;
@@ -169,8 +169,8 @@ static __global__ void __launch_bounds__(THREADS) k_sum_weights(const struct wei
     }
     const struct dqn_weight_layer *layer = &a.layer[l];
     const unsigned block = blockIdx.x - layer->first_block;
-    const unsigned m = block / layer->parts_across * DQN_TILE_SIDE;
-    const unsigned n = block % layer->parts_across * DQN_TILE_SIDE;
+    const unsigned m = block / layer->blocks_across * DQN_TILE_SIDE;
+    const unsigned n = block % layer->blocks_across * DQN_TILE_SIDE;
     const struct dqn_tile_gradients g =
         dqn_tile_sum_block<false, false, STAGES>(layer, blockIdx.y, a.batch, m, n, (float *)memory);
     float *grads = a.grads + blockIdx.y * a.n_params;

@@ -81,7 +81,7 @@ enum dqn_status dqn_step_plan_rows(const struct dqn_cuda_queue *q, const struct 
                                    unsigned *n_clusters);
 enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_step *step);
 
-/* step_weights_cuda.cu. Blocks an agent that sum weights, at most. */
+/* step_weights_cuda.cu. Blocks an agent that sum weights. */
 unsigned dqn_step_weight_blocks(const struct dqn_net *net);
 /* Whether a block has the shared memory for this batch. */
 enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const struct dqn_step *step,

@@ -6,19 +6,15 @@
  * the step by the gradient's norm for itself, from the same numbers, and moves its own parameters,
  * while the clerk keeps the books. A population takes two kernels instead of the meeting, with the
  * same sums, since its blocks are too many to be on the device at once; there the last block of the
- * first one is the clerk.
- *
- * Over a large batch, reads of the batch from the L2 cache are what the sums take their time for.
- * There four blocks, a cluster, sum 64 x 64 gradients together, with half the reads, and each keeps
- * its 32 x 32 of them as before. Which form is taken depends on batch, network and device alone. */
+ * first one is the clerk. */
 #include <cooperative_groups.h>
 
-#include "nn_tile_sums_cluster_cuda.cuh"
+#include "nn_tile_sums_cuda.cuh"
 #include "sampler_update_cuda.cuh"
 #include "step_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, SIDE = DQN_TILE_SIDE };
-enum { ALONE_STAGES = 4, CLUSTER_STAGES = 5, CLUSTERED_BATCH = 2048 /* and above */ };
+enum { STAGES = 5, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
 enum { ROWS_A_BLOCK = 256 /* whose priorities a block writes, about */ };
 
 /* How much of the work a kernel does. */
@@ -26,7 +22,7 @@ enum part { WHOLE, SUMS, MOVES };
 
 struct weights_step {
     struct dqn_step step;
-    unsigned n_blocks, n_priority_blocks; /* an agent: that sum, that write priorities */
+    unsigned n_blocks, n_priority_blocks; /* an agent */
     struct dqn_weight_layer layer[DQN_TILE_LAYERS];
 };
 
@@ -47,28 +43,8 @@ find_layer(const struct weights_step &a, unsigned block) {
     return &a.layer[l];
 }
 
-/* A part of a layer's W, from row m and column n: a block's 32 x 32, or a cluster's 64 x 64, whose
- * quadrants its blocks keep; a quadrant may be past the end of W. */
-struct part_of_layer {
-    const struct dqn_weight_layer *layer;
-    unsigned m, n;
-};
-
-template <int ACROSS>
-static __device__ __forceinline__ struct part_of_layer find_part(const struct weights_step &a,
-                                                                 unsigned block) {
-    struct part_of_layer found;
-    found.layer = find_layer(a, block);
-    const unsigned part = (block - found.layer->first_block) / (ACROSS * ACROSS);
-    found.m = part / found.layer->parts_across * (ACROSS * SIDE);
-    found.n = part % found.layer->parts_across * (ACROSS * SIDE);
-    return found;
-}
-
-static __device__ __forceinline__ struct place find_place(const struct part_of_layer *part,
-                                                          unsigned quadrant) {
-    const struct dqn_weight_layer *layer = part->layer;
-    const unsigned m = part->m + dqn_tile_down(quadrant), n = part->n + dqn_tile_right(quadrant);
+static __device__ __forceinline__ struct place find_place(const struct dqn_weight_layer *layer,
+                                                          unsigned m, unsigned n) {
     const unsigned row = m + threadIdx.x / 8, column = n + threadIdx.x % 8 * 4;
     struct place place;
     place.has_weight = row < layer->out_ld && column < layer->in_ld;
@@ -370,7 +346,6 @@ static __device__ __forceinline__ struct dqn_seen form_priorities(const struct d
         *own->n = 0;
     }
     __syncthreads();
-    /* later blocks are there for whole clusters alone */
     const size_t places = block < n_blocks && a->ring->size > 0 ? a->batch : 0;
     for (size_t b = threadIdx.x; b < places; b += THREADS) {
         const size_t at = agent * a->batch + b, row = (size_t)a->index[at];
@@ -418,37 +393,28 @@ static __device__ __forceinline__ void settle_priorities(const struct dqn_step *
     }
 }
 
-/* The sums of this block's place, whatever the form. */
-template <bool EXACT, int ACROSS>
+/* Gradients of this block's place, or, in the third kernel of a population, those that it left. */
+template <bool EXACT, int PART>
 static __device__ __forceinline__ struct dqn_tile_gradients
-sum_gradients(const struct weights_step &a, size_t agent, const struct part_of_layer *part,
-              float *memory) {
-    const unsigned batch = (unsigned)a.step.batch;
-    /* the factors were rounded by k_step_rows */
-    if (ACROSS == 1) {
-        return dqn_tile_sum_block<EXACT, true, ALONE_STAGES>(part->layer, agent, batch, part->m,
-                                                             part->n, memory);
-    }
-    return dqn_tile_sum_cluster<EXACT, true, CLUSTER_STAGES>(
-        part->layer, agent, batch, part->m, part->n, blockIdx.x % DQN_TILE_CLUSTER, memory);
-}
-
-/* Gradients of a population's agent between its kernels. */
-static __device__ __forceinline__ void leave_gradients(float *grads, const struct place *place,
-                                                       const struct dqn_tile_gradients *g) {
-    if (place->has_weight) {
-        *(float4 *)(grads + place->weight) = g->weight;
-    }
-    if (place->has_bias) {
-        grads[place->bias] = g->bias;
-    }
-}
-
-static __device__ __forceinline__ struct dqn_tile_gradients
-find_gradients(const float *grads, const struct place *place) {
+take_gradients(const struct weights_step &a, size_t agent, size_t base,
+               const struct dqn_weight_layer *layer, unsigned m, unsigned n,
+               const struct place *place, float *memory) {
     struct dqn_tile_gradients g;
-    g.weight = place->has_weight ? *(const float4 *)(grads + place->weight) : dqn_zero4();
-    g.bias = place->has_bias ? grads[place->bias] : 0.0f;
+    if (PART == MOVES) {
+        g.weight = place->has_weight ? *(const float4 *)(a.step.grads + base + place->weight)
+                                     : dqn_zero4();
+        g.bias = place->has_bias ? a.step.grads[base + place->bias] : 0.0f;
+        return g;
+    }
+    /* the factors were rounded by k_step_rows */
+    g = dqn_tile_sum_block<EXACT, true, STAGES>(layer, agent, (unsigned)a.step.batch, m, n, memory);
+    report_squares(place, &g, a.step.squares + agent * a.n_blocks + blockIdx.x);
+    if (PART == SUMS && place->has_weight) {
+        *(float4 *)(a.step.grads + base + place->weight) = g.weight;
+    }
+    if (PART == SUMS && place->has_bias) {
+        a.step.grads[base + place->bias] = g.bias;
+    }
     return g;
 }
 
@@ -467,12 +433,11 @@ static __device__ __forceinline__ void decide_alone(const struct weights_step &a
     }
 }
 
-/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities, and (ACROSS 2: clusters
- * of four) blocks that make the last cluster whole; K; block 256; shared: 80 KB, or 197 KB in
- * clusters, or 16 bytes a batch row. Bound by latency: reads over the batch, the meeting, the reads
- * after it; over large batches by the L2 cache. */
-template <bool EXACT, int PART, int ACROSS>
-static __global__ void __launch_bounds__(THREADS, ACROSS == 1 ? 0 : 1)
+/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities; K; block 256; shared: 100
+ * KB, or 16 bytes a batch row. Bound by latency: reads over the batch, the meeting, the reads after
+ * it. */
+template <bool EXACT, int PART>
+static __global__ void __launch_bounds__(THREADS)
     k_step_weights(const __grid_constant__ struct weights_step a) {
     extern __shared__ float4 memory[];
     __shared__ struct books books;
@@ -485,19 +450,12 @@ static __global__ void __launch_bounds__(THREADS, ACROSS == 1 ? 0 : 1)
     struct moved moved;
     struct dqn_seen seen = {0, 0, 0};
     if (sums) {
-        const struct part_of_layer part = find_part<ACROSS>(a, blockIdx.x);
-        if (PART != MOVES) {
-            g = sum_gradients<EXACT, ACROSS>(a, agent, &part, (float *)memory);
-        }
-        place = find_place(&part, blockIdx.x % (ACROSS * ACROSS));
-        if (PART == MOVES) {
-            g = find_gradients(a.step.grads + base, &place);
-        } else {
-            report_squares(&place, &g, a.step.squares + agent * a.n_blocks + blockIdx.x);
-        }
-        if (PART == SUMS) {
-            leave_gradients(a.step.grads + base, &place, &g);
-        }
+        const struct dqn_weight_layer *layer = find_layer(a, blockIdx.x);
+        const unsigned block = blockIdx.x - layer->first_block;
+        const unsigned m = block / layer->blocks_across * SIDE;
+        const unsigned n = block % layer->blocks_across * SIDE;
+        place = find_place(layer, m, n);
+        g = take_gradients<EXACT, PART>(a, agent, base, layer, m, n, &place, (float *)memory);
         if (PART != SUMS) {
             moved = read_moved(&a.step, base, &place);
         }
@@ -533,181 +491,73 @@ static __global__ void __launch_bounds__(THREADS, ACROSS == 1 ? 0 : 1)
 
 /* ---- the launch ---- */
 
-/* Of both forms, the clustered one has more. */
 unsigned dqn_step_weight_blocks(const struct dqn_net *net) {
-    unsigned parts = 0;
+    unsigned blocks = 0;
     for (size_t l = 0; l < net->n_layers; l++) {
-        parts += dqn_tile_parts(net->layer[l].in_ld, DQN_TILE_WIDE) *
-                 dqn_tile_parts(net->layer[l].out_ld, DQN_TILE_WIDE);
+        blocks += dqn_tile_squares(net->layer[l].in_ld) * dqn_tile_squares(net->layer[l].out_ld);
     }
-    return parts * DQN_TILE_CLUSTER;
+    return blocks;
 }
 
-static void fill_weights(struct weights_step *to, const struct dqn_step *step, unsigned across) {
+static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
     const size_t rows = step->n_agents * step->batch;
     memset(to, 0, sizeof *to);
     to->step = *step;
     to->n_blocks = dqn_tile_list_weights(to->layer, step->net.layer, step->net.n_layers, step->dz,
-                                         step->state, step->acts, rows, across);
+                                         step->state, step->acts, rows);
     to->n_priority_blocks = step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
 }
 
-/* Shared memory of blocks that sum, of those that write priorities, and of either. */
-static constexpr size_t sum_bytes(int across) {
-    return across == 1 ? dqn_tile_sum_bytes<SIDE>(ALONE_STAGES)
-                       : dqn_tile_cluster_bytes(CLUSTER_STAGES);
+static size_t shared_bytes(const struct dqn_step *step) {
+    const size_t rows = step->batch * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
+    return rows > SUM_BYTES ? rows : (size_t)SUM_BYTES;
 }
 
-static size_t row_bytes(const struct dqn_step *step) {
-    return step->batch * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
-}
-
-static size_t shared_bytes(const struct dqn_step *step, int across) {
-    return row_bytes(step) > sum_bytes(across) ? row_bytes(step) : sum_bytes(across);
-}
-
-static enum dqn_status limit_of_shared(const struct dqn_cuda_queue *q, size_t *bytes) {
-    int limit = 0;
-    DQN_CUDA(
-        cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, q->device->index));
-    *bytes = (size_t)limit;
-    return DQN_OK;
-}
-
-struct launch {
-    cudaLaunchConfig_t config;
-    cudaLaunchAttribute attributes[2];
-};
-
-static void fill_launch(struct launch *to, dim3 grid, size_t bytes, cudaStream_t stream) {
-    *to = launch();
-    to->config.gridDim = grid;
-    to->config.blockDim = dim3(THREADS);
-    to->config.dynamicSmemBytes = bytes;
-    to->config.stream = stream;
-    to->config.attrs = to->attributes;
-}
-
-static void set_cluster(struct launch *to, unsigned cluster) {
-    if (cluster > 1) { /* devices that know no clusters are not told of one */
-        cudaLaunchAttribute *attribute = &to->attributes[to->config.numAttrs++];
-        attribute->id = cudaLaunchAttributeClusterDimension;
-        attribute->val.clusterDim.x = cluster;
-        attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+/* One kernel where all blocks of the one agent are on the device together. */
+template <bool EXACT>
+static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_step *weights) {
+    const unsigned blocks = weights->n_blocks + 1 + weights->n_priority_blocks;
+    const unsigned agents = (unsigned)weights->step.n_agents;
+    const size_t bytes = shared_bytes(&weights->step);
+    int fits = 0;
+    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, WHOLE>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, SUMS>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, SUM_BYTES));
+    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, MOVES>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    DQN_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, k_step_weights<EXACT, WHOLE>,
+                                                           THREADS, bytes));
+    if (agents == 1 && blocks <= (unsigned)(fits * q->device->n_sms)) {
+        struct weights_step copy = *weights;
+        void *args[] = {&copy};
+        DQN_CUDA(cudaLaunchCooperativeKernel((const void *)k_step_weights<EXACT, WHOLE>,
+                                             dim3(blocks), dim3(THREADS), args, bytes, q->stream));
+        DQN_LAUNCHED(k_step_weights);
+        return DQN_OK;
     }
-}
-
-static void set_cooperative(struct launch *to) {
-    cudaLaunchAttribute *attribute = &to->attributes[to->config.numAttrs++];
-    attribute->id = cudaLaunchAttributeCooperative;
-    attribute->val.cooperative = 1;
-}
-
-template <bool EXACT, int PART, int ACROSS>
-static enum dqn_status launch_part(const struct launch *launch,
-                                   const struct weights_step *weights) {
-    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, PART, ACROSS>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)launch->config.dynamicSmemBytes));
-    DQN_CUDA(cudaLaunchKernelEx(&launch->config, k_step_weights<EXACT, PART, ACROSS>, *weights));
+    k_step_weights<EXACT, SUMS>
+        <<<dim3(weights->n_blocks, agents), THREADS, SUM_BYTES, q->stream>>>(*weights);
+    DQN_LAUNCHED(k_step_weights);
+    k_step_weights<EXACT, MOVES><<<dim3(blocks, agents), THREADS, bytes, q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);
     return DQN_OK;
 }
 
-/* One kernel where all blocks of the one agent are on the device together, of `at_once`. */
-template <bool EXACT, int ACROSS>
-static enum dqn_status launch_form(const struct dqn_cuda_queue *q, const struct dqn_step *step,
-                                   unsigned at_once) {
-    enum { CLUSTER = ACROSS * ACROSS };
-    const unsigned agents = (unsigned)step->n_agents;
-    struct weights_step weights;
-    struct launch launch;
-    fill_weights(&weights, step, ACROSS);
-    const unsigned blocks = weights.n_blocks + 1 + weights.n_priority_blocks;
-    const unsigned whole = (blocks + CLUSTER - 1) / CLUSTER * CLUSTER;
-    if (agents == 1 && whole <= at_once) {
-        fill_launch(&launch, dim3(whole), shared_bytes(step, ACROSS), q->stream);
-        set_cluster(&launch, CLUSTER);
-        set_cooperative(&launch);
-        return launch_part<EXACT, WHOLE, ACROSS>(&launch, &weights);
-    }
-    fill_launch(&launch, dim3(weights.n_blocks, agents), sum_bytes(ACROSS), q->stream);
-    set_cluster(&launch, CLUSTER);
-    DQN_TRY((launch_part<EXACT, SUMS, ACROSS>(&launch, &weights)));
-    fill_launch(&launch, dim3(blocks, agents), row_bytes(step), q->stream);
-    return launch_part<EXACT, MOVES, ACROSS>(&launch, &weights);
-}
-
-/* Blocks of the cooperative kernel that the device runs at once. */
-template <bool EXACT>
-static enum dqn_status count_alone(const struct dqn_cuda_queue *q, const struct dqn_step *step,
-                                   unsigned *n) {
-    const size_t bytes = shared_bytes(step, 1);
-    int fits = 0;
-    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, WHOLE, 1>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    DQN_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, k_step_weights<EXACT, WHOLE, 1>,
-                                                           THREADS, bytes));
-    *n = (unsigned)(fits * q->device->n_sms);
-    return DQN_OK;
-}
-
-/* The same of the clustered form; 0 where it is not taken: for small batches, where a cluster does
- * not fit, or where this build has code for older devices alone, which know none. A function of
- * batch, network and device: an agent's results do not depend on the population. */
-template <bool EXACT>
-static enum dqn_status count_clustered(const struct dqn_cuda_queue *q, const struct dqn_step *step,
-                                       unsigned *n) {
-    const size_t bytes = shared_bytes(step, DQN_TILE_ACROSS);
-    cudaFuncAttributes code;
-    struct launch launch;
-    size_t limit = 0;
-    int active = 0;
-    *n = 0;
-    DQN_TRY(limit_of_shared(q, &limit));
-    DQN_CUDA(cudaFuncGetAttributes(&code, k_step_weights<EXACT, WHOLE, DQN_TILE_ACROSS>));
-    if (step->batch < CLUSTERED_BATCH || bytes + code.sharedSizeBytes > limit ||
-        code.ptxVersion < 90) {
-        return DQN_OK;
-    }
-    DQN_CUDA(cudaFuncSetAttribute(k_step_weights<EXACT, WHOLE, DQN_TILE_ACROSS>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    fill_launch(&launch, dim3(DQN_TILE_CLUSTER), bytes, q->stream);
-    set_cluster(&launch, DQN_TILE_CLUSTER);
-    const cudaError_t error = cudaOccupancyMaxActiveClusters(
-        &active, k_step_weights<EXACT, WHOLE, DQN_TILE_ACROSS>, &launch.config);
-    if (error != cudaSuccess) { /* a part of a GPU may have too few multiprocessors for a cluster */
-        const cudaError_t cleared = cudaGetLastError();
-        return dqn_cuda_is_lost(cleared) ? dqn_cuda_failed(cleared, "clusters", __FILE__, __LINE__)
-                                         : DQN_OK;
-    }
-    *n = active > 0 ? (unsigned)active * DQN_TILE_CLUSTER : 0;
-    return DQN_OK;
-}
-
-template <bool EXACT>
-static enum dqn_status launch_weights(const struct dqn_cuda_queue *q, const struct dqn_step *step) {
-    unsigned at_once = 0;
-    DQN_TRY(count_clustered<EXACT>(q, step, &at_once));
-    if (at_once > 0) {
-        return launch_form<EXACT, DQN_TILE_ACROSS>(q, step, at_once);
-    }
-    DQN_TRY(count_alone<EXACT>(q, step, &at_once));
-    return launch_form<EXACT, 1>(q, step, at_once);
-}
-
-/* Asks for the form that serves every batch; the clustered one is taken where it fits as well. */
 enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const struct dqn_step *step,
                                       bool *fits) {
-    size_t limit = 0;
+    int limit = 0;
     cudaFuncAttributes code;
-    DQN_TRY(limit_of_shared(q, &limit));
-    DQN_CUDA(cudaFuncGetAttributes(&code, k_step_weights<true, WHOLE, 1>));
-    *fits = shared_bytes(step, 1) + code.sharedSizeBytes <= limit;
+    DQN_CUDA(
+        cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, q->device->index));
+    DQN_CUDA(cudaFuncGetAttributes(&code, k_step_weights<true, WHOLE>));
+    *fits = shared_bytes(step) + code.sharedSizeBytes <= (size_t)limit;
     return DQN_OK;
 }
 
 enum dqn_status dqn_step_launch_weights(struct dqn_cuda_queue *q, const struct dqn_step *step) {
-    return q->device->precision == DQN_PRECISION_FP32 ? launch_weights<true>(q, step)
-                                                      : launch_weights<false>(q, step);
+    struct weights_step weights;
+    fill_weights(&weights, step);
+    return q->device->precision == DQN_PRECISION_FP32 ? launch<true>(q, &weights)
+                                                      : launch<false>(q, &weights);
 }

@@ -10,8 +10,8 @@ enum { MOST_CASES = 32 /* a list */ };
 /* Batches around the tiles of 16 rows and for every shape of a cluster, by ReLU and by a smooth
  * activation, which are kernels of their own. */
 static inline size_t list_batches(struct kind *cases) {
-    static const size_t all[] = {1,   15,  16,   17,   31,   33,   64,   255,  256, 257,
-                                 300, 512, 1000, 1024, 2000, 2048, 2049, 4096, 5000};
+    static const size_t all[] = {1,   15,  16,  17,   31,   33,   64,   255,  256,
+                                 257, 300, 512, 1000, 1024, 2000, 2048, 4096, 5000};
     static const size_t few[] = {1, 33, 300, 600, 1100, 2200}; /* a shape each on 132 SMs */
     const struct sizes batches = SIZES(all, few);
     size_t n = 0;

