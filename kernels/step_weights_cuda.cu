@@ -14,8 +14,8 @@
 #include "step_cuda.cuh"
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, SIDE = DQN_TILE_SIDE };
-enum { STAGES = 5, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
-enum { ROWS_A_BLOCK = 256 /* whose priorities a block writes, about */ };
+enum { STAGES = 4, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
+enum { ROWS_A_BLOCK = 128 /* whose priorities a block writes, about */, MOST_ROW_BLOCKS = 32 };
 
 /* How much of the work a kernel does. */
 enum part { WHOLE, SUMS, MOVES };
@@ -309,10 +309,11 @@ move_all(const struct dqn_step *a, const struct dqn_adam_step *step, size_t base
 
 /* ---- priorities ---- */
 
-/* Blocks share the rows of the replay, not those of the batch: all places of one row in the batch
- * are one block's, which can take the three parts of an update (sampler_cuda.cu) by itself. */
+/* Blocks, a power of two of them, share the rows of the replay, not those of the batch: all places
+ * of one row in the batch are one block's, which can take the three parts of an update
+ * (sampler_cuda.cu) by itself. */
 static __device__ __forceinline__ bool is_own(size_t row, unsigned block, unsigned n_blocks) {
-    return row % n_blocks == block;
+    return (row & (n_blocks - 1)) == block;
 }
 
 /* A block's places in the batch. */
@@ -333,9 +334,37 @@ static __device__ __forceinline__ struct own_rows place_rows(float4 *memory, siz
     return own;
 }
 
+/* The block's places, in any order, which does not matter. All blocks look through the whole batch:
+ * eight reads of a thread are under way at once. */
+static __device__ __forceinline__ void find_own(const struct dqn_step *a, size_t agent,
+                                                unsigned block, unsigned n_blocks,
+                                                const struct own_rows *own) {
+    enum { AT_ONCE = 8 };
+    const int64_t *index = a->index + agent * a->batch;
+    const float *td = a->td + agent * a->batch;
+    const unsigned places = a->ring->size > 0 ? (unsigned)a->batch : 0;
+    for (unsigned base = threadIdx.x; base < places; base += AT_ONCE * THREADS) {
+        size_t row[AT_ONCE];
+        float error[AT_ONCE];
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned b = base + i * THREADS;
+            row[i] = b < places ? (size_t)index[b] : 0;
+            error[i] = b < places ? td[b] : 0.0f;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            if (base + i * THREADS < places && is_own(row[i], block, n_blocks)) {
+                const unsigned to = atomicAdd(own->n, 1u);
+                own->row[to] = row[i];
+                own->td[to] = __float_as_uint(error[i]);
+            }
+        }
+    }
+}
+
 /* New priorities of the block's rows, in the column already, though not in the sums: the first two
- * parts of an update are made while the gradient is being summed. Places come in any order, which
- * does not matter. */
+ * parts of an update are made while the gradient is being summed. */
 static __device__ __forceinline__ struct dqn_seen form_priorities(const struct dqn_step *a,
                                                                   size_t agent, unsigned block,
                                                                   unsigned n_blocks,
@@ -346,14 +375,8 @@ static __device__ __forceinline__ struct dqn_seen form_priorities(const struct d
         *own->n = 0;
     }
     __syncthreads();
-    const size_t places = block < n_blocks && a->ring->size > 0 ? a->batch : 0;
-    for (size_t b = threadIdx.x; b < places; b += THREADS) {
-        const size_t at = agent * a->batch + b, row = (size_t)a->index[at];
-        if (is_own(row, block, n_blocks)) {
-            const unsigned i = atomicAdd(own->n, 1u);
-            own->row[i] = row;
-            own->td[i] = __float_as_uint(a->td[at]);
-        }
+    if (block < n_blocks) {
+        find_own(a, agent, block, n_blocks, own);
     }
     __syncthreads();
     for (unsigned i = threadIdx.x; i < *own->n; i += THREADS) {
@@ -433,7 +456,7 @@ static __device__ __forceinline__ void decide_alone(const struct weights_step &a
     }
 }
 
-/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities; K; block 256; shared: 100
+/* Grid: 32 x 32 parts of all layers' W, the clerk, blocks for priorities; K; block 256; shared: 80
  * KB, or 16 bytes a batch row. Bound by latency: reads over the batch, the meeting, the reads after
  * it. */
 template <bool EXACT, int PART>
@@ -499,13 +522,21 @@ unsigned dqn_step_weight_blocks(const struct dqn_net *net) {
     return blocks;
 }
 
+static unsigned row_blocks(size_t batch) {
+    unsigned blocks = 1;
+    while (blocks < MOST_ROW_BLOCKS && blocks * ROWS_A_BLOCK < batch) {
+        blocks *= 2;
+    }
+    return blocks;
+}
+
 static void fill_weights(struct weights_step *to, const struct dqn_step *step) {
     const size_t rows = step->n_agents * step->batch;
     memset(to, 0, sizeof *to);
     to->step = *step;
     to->n_blocks = dqn_tile_list_weights(to->layer, step->net.layer, step->net.n_layers, step->dz,
                                          step->state, step->acts, rows);
-    to->n_priority_blocks = step->proportional ? dqn_cuda_blocks(step->batch, ROWS_A_BLOCK, 16) : 0;
+    to->n_priority_blocks = step->proportional ? row_blocks(step->batch) : 0;
 }
 
 static size_t shared_bytes(const struct dqn_step *step) {
