@@ -15,7 +15,7 @@
 
 enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS, SIDE = DQN_TILE_SIDE };
 enum { STAGES = 4, SUM_BYTES = dqn_tile_sum_bytes(STAGES) };
-enum { ROWS_A_BLOCK = 128 /* whose priorities a block writes, about */, MOST_ROW_BLOCKS = 32 };
+enum { ROWS_A_BLOCK = 256 /* whose priorities a block writes, about */, MOST_ROW_BLOCKS = 16 };
 
 /* How much of the work a kernel does. */
 enum part { WHOLE, SUMS, MOVES };
@@ -347,14 +347,13 @@ static __device__ __forceinline__ void find_own(const struct dqn_step *a, size_t
         size_t row[AT_ONCE];
         float error[AT_ONCE];
 #pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++) {
-            const unsigned b = base + i * THREADS;
-            row[i] = b < places ? (size_t)index[b] : 0;
-            error[i] = b < places ? td[b] : 0.0f;
+        for (unsigned i = 0; i < AT_ONCE && base + i * THREADS < places; i++) {
+            row[i] = (size_t)index[base + i * THREADS];
+            error[i] = td[base + i * THREADS];
         }
 #pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++) {
-            if (base + i * THREADS < places && is_own(row[i], block, n_blocks)) {
+        for (unsigned i = 0; i < AT_ONCE && base + i * THREADS < places; i++) {
+            if (is_own(row[i], block, n_blocks)) {
                 const unsigned to = atomicAdd(own->n, 1u);
                 own->row[to] = row[i];
                 own->td[to] = __float_as_uint(error[i]);

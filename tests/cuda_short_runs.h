@@ -1,5 +1,5 @@
 /* Whole runs of the CUDA tests, at full length or, with DQN_TEST_REDUCED=1, at a twelfth of it and
- * with one short evaluation: each step of those is several kernels, too. */
+ * without evaluations: each step of those is several kernels, too. */
 #ifndef DQN_TESTS_CUDA_SHORT_RUNS_H
 #define DQN_TESTS_CUDA_SHORT_RUNS_H
 
@@ -13,10 +13,10 @@ enum { SHORT_SETS = 5 };
 static inline size_t shorten(const char *text, const char **set, size_t n) {
     static const char *const cartpole[SHORT_SETS] = {"train.env_steps=240", "train.epoch_steps=80",
                                                      "train.learning_starts=30", "eval.episodes=1",
-                                                     "eval.every_epochs=3"};
+                                                     "eval.every_epochs=100"};
     static const char *const trading[SHORT_SETS] = {"train.env_steps=144", "train.epoch_steps=48",
                                                     "train.learning_starts=30",
-                                                    "synthetic.bars=1200", "eval.every_epochs=3"};
+                                                    "synthetic.bars=1200", "eval.every_epochs=100"};
     const char *const *from = text == run_cartpole ? cartpole : trading;
     for (size_t i = 0; i < reduced(0, SHORT_SETS); i++) {
         set[n++] = from[i];
