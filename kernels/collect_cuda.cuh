@@ -19,6 +19,7 @@ struct dqn_block {
     unsigned n;
 };
 
+/* What a collector's step does beside stepping. */
 struct dqn_tail {
     bool present; /* false: the kernel steps, and no more */
     bool emits;   /* rows leave the windows */
@@ -40,8 +41,8 @@ struct dqn_places {
 
 /* What the thread of a lane tells those that copy, in shared memory. */
 struct dqn_leaving {
-    size_t last_slot[DQN_BLOCK_LANES];    /* whose next observation the row takes */
     uint64_t difference[DQN_BLOCK_LANES]; /* of the leaf that the row gets to the one before */
+    uint32_t last_slot[DQN_BLOCK_LANES];  /* whose next observation the row takes */
 };
 
 static __device__ __forceinline__ struct dqn_places find_places(const struct dqn_tail &t,
@@ -70,14 +71,15 @@ static __device__ __forceinline__ size_t window_of(const struct dqn_tail &t,
     return at.window + slot * t.window.lanes + i;
 }
 
-/* Rows of OBS floats, of the block's n lanes: to(i), and where that is not NULL also(i), from
- * from(i). A group of threads takes a row; about eight reads of a thread are under way before its
- * first write. */
+/* A group of threads that takes a row of OBS floats, and how many rows a block takes at once. */
 template <int OBS> struct dqn_row_group {
     enum { THREADS = OBS <= 4 ? 4 : OBS <= 8 ? 8 : OBS <= 16 ? 16 : 32 };
-    enum { ROWS = DQN_ENV_THREADS / THREADS /* at once */ };
+    enum { ROWS = DQN_ENV_THREADS / THREADS };
 };
 
+/* Rows of the block's n lanes: to(i), and where that is not NULL also(i), from from(i). A thread
+ * has PARTS columns of a row, and rows in TURNS: about eight reads are under way before its first
+ * write. All the lanes are ALL turns. */
 template <int OBS, typename From, typename To, typename Also>
 static __device__ __forceinline__ void copy_rows(unsigned n, From from, To to, Also also) {
     enum { GROUP = dqn_row_group<OBS>::THREADS, ROWS = dqn_row_group<OBS>::ROWS };
@@ -160,7 +162,7 @@ take_outcome(const struct dqn_tail &t, const struct dqn_block &block, const stru
         dqn_nstep_sum(w->window_reward + first, w->window_end + first, w->lanes, at.oldest,
                       w->n_step, w->agents[block.agent].gamma);
     const float priority = t.insert.priority_seen[block.agent];
-    leaving->last_slot[i] = sum.last_slot;
+    leaving->last_slot[i] = (uint32_t)sum.last_slot;
     leaving->difference[i] = dqn_cuda_leaf(priority) - dqn_cuda_leaf(to->priorities[row]);
     to->actions[row] = w->window_action[window_of(t, at, at.oldest, i)];
     to->rewards[row] = sum.reward;
@@ -224,25 +226,22 @@ static __device__ __forceinline__ void take_leaves(const struct dqn_tail &t,
     }
 }
 
-/* All blocks have read the counters and the ring when the last of them comes here, behind a
- * barrier. True in the last warp of that block. By the last warp alone. */
+/* Whether this block is the last to come here, behind a barrier: then all have read the counters
+ * and the ring. By one thread. */
 static __device__ __forceinline__ bool is_last(const struct dqn_tail &t) {
-    unsigned before = 0;
-    if (threadIdx.x % DQN_WARP == 0) {
-        __threadfence();
-        before = atomicAdd(t.ticket, 1u);
-    }
-    return __shfl_sync(0xffffffffu, before, 0) == gridDim.x * gridDim.y - 1;
+    __threadfence();
+    const unsigned before = atomicAdd(t.ticket, 1u);
+    __threadfence();
+    return before == gridDim.x * gridDim.y - 1;
 }
 
-/* It advances the counters and moves the ring. */
+/* The last block advances the counters and moves the ring. */
 static __device__ __forceinline__ void end_step(const struct dqn_tail &t) {
-    const size_t lane = threadIdx.x % DQN_WARP;
-    for (size_t k = lane; k < t.window.n_agents; k += DQN_WARP) {
+    for (size_t k = threadIdx.x; k < t.window.n_agents; k += DQN_ENV_THREADS) {
         t.counters[k].vector_steps++;
         t.counters[k].env_steps += t.window.lanes;
     }
-    if (lane != 0) {
+    if (threadIdx.x != 0) {
         return;
     }
     *t.ticket = 0;

@@ -135,8 +135,8 @@ enum dqn_status dqn_cuda_launched(const char *kernel);
  * the colon ("" without one). */
 bool dqn_cuda_fault(const char *kind, const char **value);
 
-/* Test switch: DQN_TEST_COMPOSED=1 takes updates and collectors' steps apart into their operations.
- */
+/* Test switch: DQN_TEST_COMPOSED=1 takes updates, collectors' steps and policies apart into their
+ * operations. */
 bool dqn_cuda_is_composed(void);
 
 /* Returns from the calling function when a runtime call fails. */

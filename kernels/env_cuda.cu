@@ -156,6 +156,10 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     __shared__ typename Env::params params;
     __shared__ float rows[DQN_BLOCK_LANES * Env::STRIDE];
     __shared__ struct dqn_leaving leaving;
+    __shared__ bool ends;
+    static_assert(
+        sizeof params + sizeof rows + sizeof leaving + sizeof ends <= 48 * 1024,
+        "32 lanes' observations and the parameters do not fit into a block's shared memory");
     const struct dqn_block block = find_block(a);
     const unsigned own = own_lane(spread);
     const bool exists = own < block.n;
@@ -164,7 +168,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     const bool steps = exists && !(a.freeze && a.lanes_state[at].frozen);
     float *observation = rows + own * Env::STRIDE;
     struct dqn_places places;
-    bool over = false, ends = false;
+    bool over = false;
     load_params(&params, a.params);
     if (tail.present) {
         places = find_places(tail, block);
@@ -190,7 +194,9 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     }
     __syncthreads();
     if (tail.present) {
-        ends = threadIdx.x >= DQN_ENV_THREADS - DQN_WARP && is_last(tail);
+        if (threadIdx.x == DQN_ENV_THREADS - 1) {
+            ends = is_last(tail);
+        }
         take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
         take_leaves(tail, block, places, &leaving);
     } else {
@@ -202,7 +208,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     }
     __syncthreads();
     write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
-    if (ends) {
+    if (tail.present && ends) {
         end_step(tail);
     } else if (!tail.present && threadIdx.x == 0 && blockIdx.x == 0) {
         a.counters[block.agent].vector_steps++;

@@ -1,4 +1,4 @@
-/* What both backends share: the count of host waits, and the sizes of environments. */
+/* What both backends share: the count of host waits, a policy, and the sizes of environments. */
 #include "backend.h"
 
 #include "all_envs.h"
@@ -11,6 +11,16 @@ uint64_t dqn_queue_waits(void) {
 
 void dqn_queue_count_wait(void) {
     n_waits++;
+}
+
+enum dqn_status dqn_policy(struct dqn_queue *q, const struct dqn_forward_args *forward,
+                           const struct dqn_act_args *act) {
+    const struct dqn_nn_ops *nn = q->device->backend->nn;
+    if (nn->policy != NULL) {
+        return nn->policy(q, forward, act);
+    }
+    DQN_TRY(nn->forward(q, forward));
+    return nn->act(q, act);
 }
 
 struct env_entry {

@@ -186,7 +186,7 @@ struct dqn_nn_ops {
      * apart, acts included; the results are those of n calls of forward. */
     enum dqn_status (*forward_many)(struct dqn_queue *q, const struct dqn_forward_args *args,
                                     size_t n);
-    /* NULL, or forward and act as one; acts and Q may stay unwritten. */
+    /* NULL, or forward and act as one; acts and Q may stay unwritten. See dqn_policy. */
     enum dqn_status (*policy)(struct dqn_queue *q, const struct dqn_forward_args *forward,
                               const struct dqn_act_args *act);
     /* NULL, or a whole update in fewer kernels; *done says whether these arguments are served. What
@@ -196,6 +196,10 @@ struct dqn_nn_ops {
      * stay unwritten. */
     enum dqn_status (*update)(struct dqn_queue *q, const struct dqn_update_args *args, bool *done);
 };
+
+/* nn.policy, or where there is none forward, then act. */
+enum dqn_status dqn_policy(struct dqn_queue *q, const struct dqn_forward_args *forward,
+                           const struct dqn_act_args *act);
 
 /* ---- env: vectorised environments ----------------------------------------------------------- */
 
@@ -399,7 +403,7 @@ struct dqn_collect_args {
     struct dqn_act_args act;
     struct dqn_env_args env;
     struct dqn_nstep_args nstep;
-    bool emit; /* rows leave the windows */
+    bool emit; /* rows leave the windows: n steps were taken, this one counted */
     struct dqn_insert_args insert;
     struct dqn_inserted_args inserted;
 };

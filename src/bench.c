@@ -349,6 +349,9 @@ static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_conf
     DQN_TRY(dqn_replay_prepare(b->replay, b->queue));
     DQN_TRY(dqn_learner_init(b->learner, b->queue));
     DQN_TRY(dqn_collector_reset(b->collector, b->queue));
+    for (int64_t i = 1; i < config->collect.n_step; i++) { /* until rows leave the windows */
+        DQN_TRY(dqn_collector_step(b->collector, b->queue, false));
+    }
     return b->device.backend->queue->wait(b->queue);
 }
 

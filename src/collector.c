@@ -221,8 +221,7 @@ enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q,
     if (done) {
         return DQN_OK;
     }
-    DQN_TRY(backend->nn->forward(q, &args.forward));
-    DQN_TRY(backend->nn->act(q, &args.act));
+    DQN_TRY(dqn_policy(q, &args.forward, &args.act));
     DQN_TRY(backend->env->step(q, &args.env));
     DQN_TRY(backend->env->nstep(q, &args.nstep));
     if (!emit) {

@@ -266,7 +266,7 @@ static enum dqn_status prepare_episodes(struct subject *s, size_t episodes) {
     const struct dqn_evaluator_options evaluator = {.env = s->env,
                                                     .n_agents = 1,
                                                     .episodes = episodes,
-                                                    .max_steps = dqn_env_step_limit(s->env) + 1,
+                                                    .max_steps = dqn_evaluator_limit(s->env),
                                                     .epsilon = s->config.eval.epsilon,
                                                     .net = &s->net,
                                                     .agents = s->agents,

@@ -9,7 +9,8 @@
 
 enum {
     STEPS_A_PROGRAM = 16, /* launched together; lanes that have finished rest */
-    PROGRAMS_A_LOOK = 4   /* between two looks at whether all lanes have finished */
+    PROGRAMS_A_LOOK = 4,  /* between two looks at whether all lanes have finished */
+    MOST_STEPS = 1000000  /* where the environment has no limit */
 };
 
 struct dqn_evaluator {
@@ -84,7 +85,6 @@ static struct dqn_env_args env_args(const struct dqn_evaluator *ev) {
 }
 
 static enum dqn_status choose_actions(struct dqn_evaluator *ev, struct dqn_queue *q) {
-    const struct dqn_nn_ops *nn = q->device->backend->nn;
     const struct dqn_forward_args forward = {.net = ev->o.net,
                                              .n_agents = ev->o.n_agents,
                                              .batch = ev->o.episodes,
@@ -103,21 +103,29 @@ static enum dqn_status choose_actions(struct dqn_evaluator *ev, struct dqn_queue
                                      .fixed_epsilon = ev->o.epsilon,
                                      .q = ev->q->data,
                                      .action = ev->action->data};
-    if (nn->policy != NULL) {
-        return nn->policy(q, &forward, &act);
-    }
-    DQN_TRY(nn->forward(q, &forward));
-    return nn->act(q, &act);
+    return dqn_policy(q, &forward, &act);
+}
+
+static enum dqn_status check_stop(const struct dqn_evaluator *ev) {
+    return ev->o.stop != NULL && *ev->o.stop != 0
+               ? dqn_fail(DQN_ERR_STOPPED, "stopped inside an evaluation")
+               : DQN_OK;
 }
 
 static enum dqn_status step_lanes(void *context, struct dqn_queue *q) {
     struct dqn_evaluator *ev = context;
     const struct dqn_env_args env = env_args(ev);
     for (int i = 0; i < STEPS_A_PROGRAM; i++) {
+        DQN_TRY(q->capturing ? DQN_OK : check_stop(ev));
         DQN_TRY(choose_actions(ev, q));
         DQN_TRY(q->device->backend->env->step(q, &env));
     }
     return DQN_OK;
+}
+
+uint64_t dqn_evaluator_limit(enum dqn_env_id env) {
+    const uint64_t limit = dqn_env_step_limit(env);
+    return limit > 0 ? limit : MOST_STEPS;
 }
 
 enum dqn_status dqn_evaluator_create(struct dqn_evaluator **out, struct dqn_arena *arena,
@@ -171,11 +179,10 @@ static bool all_frozen(const struct dqn_evaluator *ev) {
 static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_queue *q) {
     const struct dqn_backend *backend = q->device->backend;
     for (uint64_t done = 0; done < ev->o.max_steps;) {
-        for (int i = 0; i < PROGRAMS_A_LOOK; i++, done += STEPS_A_PROGRAM) {
-            if (ev->o.stop != NULL && *ev->o.stop != 0) {
-                return dqn_fail(DQN_ERR_STOPPED, "stopped inside an evaluation");
-            }
+        for (int i = 0; i < PROGRAMS_A_LOOK && done < ev->o.max_steps; i++) {
+            DQN_TRY(check_stop(ev));
             DQN_TRY(dqn_program_run(ev->steps, q));
+            done += STEPS_A_PROGRAM;
         }
         DQN_TRY(backend->memory->copy(q, ev->host_lanes->data, ev->lanes->data, ev->lanes->bytes,
                                       DQN_COPY_TO_HOST));
@@ -184,7 +191,9 @@ static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_que
             return DQN_OK;
         }
     }
-    return dqn_fail(DQN_ERR_INTERNAL, "an evaluation episode did not end within %llu steps",
+    return dqn_fail(DQN_ERR_INTERNAL,
+                    "an evaluation episode did not end within %llu steps; an environment whose "
+                    "episodes may go on for ever needs a time limit in envs/env_list.h",
                     (unsigned long long)ev->o.max_steps);
 }
 

@@ -11,7 +11,7 @@ struct dqn_evaluator_options {
     enum dqn_env_id env;
     size_t n_agents;
     size_t episodes;    /* one a lane */
-    uint64_t max_steps; /* no episode is longer */
+    uint64_t max_steps; /* no episode is longer: see dqn_evaluator_limit */
     double epsilon;     /* 0 = greedy */
     const struct dqn_net *net;
     const struct dqn_buffer *agents;     /* [K] struct dqn_agent, device */
@@ -25,6 +25,10 @@ struct dqn_evaluation {
     double length_mean;
     uint64_t episodes;
 };
+
+/* max_steps for an environment of env_list.h: its time limit; of one without a million, which is
+ * more than any policy is worth waiting for. */
+uint64_t dqn_evaluator_limit(enum dqn_env_id env);
 
 struct dqn_evaluator;
 

@@ -67,10 +67,9 @@ static enum dqn_status create_replay_and_learner(struct dqn_trainer *t) {
 static uint64_t evaluation_steps(const struct dqn_trainer *t) {
     if (t->market != NULL) {
         return dqn_market_part_steps(t->market, DQN_SPLIT_VALIDATION,
-                                     (size_t)t->config.eval.episodes) +
-               1;
+                                     (size_t)t->config.eval.episodes);
     }
-    return dqn_env_step_limit(t->env) + 1;
+    return dqn_evaluator_limit(t->env);
 }
 
 static enum dqn_status create_collector_and_evaluator(struct dqn_trainer *t) {

@@ -7,11 +7,7 @@
 #include "market/trading_setup.h"
 #include "program.h"
 
-enum { MOST_AGENTS = 3 };
-
-static uint64_t n_steps(void) {
-    return reduced(45, 8);
-}
+enum { MOST_AGENTS = 3, MOST_CASES = 24 };
 
 struct kind {
     enum dqn_env_id env;
@@ -19,7 +15,10 @@ struct kind {
     int replay, sums;
     double epsilon;
     bool dueling;
-    int64_t width; /* of two hidden layers */
+    int activation;
+    size_t n_hidden;
+    int64_t width; /* of hidden layers */
+    uint64_t steps;
 };
 
 static struct kind usual(enum dqn_env_id env) {
@@ -31,7 +30,10 @@ static struct kind usual(enum dqn_env_id env) {
                          .replay = DQN_REPLAY_PROPORTIONAL,
                          .sums = DQN_SUMS_TREE,
                          .epsilon = 0.2,
-                         .width = 64};
+                         .activation = DQN_RELU,
+                         .n_hidden = 2,
+                         .width = 64,
+                         .steps = reduced(45, 8)};
 }
 
 /* A collector and its replay on one side. */
@@ -49,20 +51,7 @@ struct rig {
     uint64_t steps;
 };
 
-static void put(const struct rig *r, const struct dqn_buffer *to, const void *data) {
-    OK(r->side->backend->memory->copy(r->side->q, to->data, data, to->bytes, DQN_COPY_TO_DEVICE));
-    OK(r->side->backend->queue->wait(r->side->q));
-}
-
-/* A copy of a buffer; the caller frees it. */
-static void *get(const struct rig *r, const struct dqn_buffer *from) {
-    void *data = malloc(from->bytes);
-    OK(r->side->backend->memory->copy(r->side->q, data, from->data, from->bytes, DQN_COPY_TO_HOST));
-    OK(r->side->backend->queue->wait(r->side->q));
-    return data;
-}
-
-/* Different lanes, and different agents, have networks of their own. */
+/* Agents differ in their random numbers, and so in their networks, and in how they discount. */
 static void put_agents(struct rig *r) {
     struct dqn_agent agents[MOST_AGENTS];
     memset(agents, 0, sizeof agents);
@@ -75,7 +64,7 @@ static void put_agents(struct rig *r) {
                                        .priority_epsilon = 1e-3,
                                        .priority_max = 4095};
     }
-    put(r, r->agents, agents);
+    side_put(r->side, r->agents, agents);
 }
 
 static void put_env_params(struct rig *r) {
@@ -87,7 +76,7 @@ static void put_env_params(struct rig *r) {
     } else {
         dqn_env_default_params(r->kind.env, params);
     }
-    put(r, r->env_params, params);
+    side_put(r->side, r->env_params, params);
     free(params);
 }
 
@@ -115,8 +104,8 @@ static void add_buffers(struct rig *r) {
 static void rig_open(struct rig *r, struct side *side, const struct kind *kind) {
     const int64_t hidden[] = {kind->width, kind->width};
     *r = (struct rig){.side = side, .kind = *kind};
-    net_make(&r->net, dqn_env_observations(kind->env), dqn_env_actions(kind->env), 2, hidden,
-             DQN_RELU, kind->dueling);
+    net_make(&r->net, dqn_env_observations(kind->env), dqn_env_actions(kind->env), kind->n_hidden,
+             hidden, kind->activation, kind->dueling);
     add_buffers(r);
     const struct dqn_config_replay replay_config = {.kind = kind->replay,
                                                     .capacity = (int64_t)kind->capacity,
@@ -164,9 +153,23 @@ static void rig_close(struct rig *r) {
     free(r->config);
 }
 
+/* The priority of new rows from now on: up and down, so that leaves that go round the ring change
+ * by sums of either sign, and another one for each agent. */
+static void put_priorities(const struct rig *r) {
+    static const float seen[] = {1.5f, 0.2f, 900};
+    float own[MOST_AGENTS];
+    for (size_t k = 0; k < r->kind.agents; k++) {
+        own[k] = seen[(r->steps / 3 + k) % DQN_COUNT_OF(seen)];
+    }
+    side_put(r->side, dqn_arena_find(r->arena, "replay/priority_seen"), own);
+}
+
 static void step(struct rig *r, bool composed, uint64_t n) {
     setenv("DQN_TEST_COMPOSED", composed ? "1" : "0", 1);
     for (uint64_t i = 0; i < n; i++) {
+        if (r->steps % 3 == 0) {
+            put_priorities(r);
+        }
         r->steps++;
         OK(dqn_collector_step(r->collector, r->side->q, r->steps >= r->kind.n_step));
     }
@@ -175,14 +178,7 @@ static void step(struct rig *r, bool composed, uint64_t n) {
 
 /* Whether the steps so far were two kernels, which leave what the actions saw unwritten. */
 static bool was_two_kernels(const struct rig *r) {
-    const struct dqn_buffer *before = dqn_arena_find(r->arena, "collect/obs_before");
-    float *data = get(r, before);
-    size_t n_written = 0;
-    for (size_t i = 0; i < before->bytes / sizeof *data; i++) {
-        n_written += data[i] != 0.0f;
-    }
-    free(data);
-    return n_written == 0;
+    return side_is_zero(r->side, dqn_arena_find(r->arena, "collect/obs_before"));
 }
 
 /* Everything that is saved, and the actions. */
@@ -194,7 +190,7 @@ static void saved_equal(const struct rig *a, const struct rig *b, const char *wh
         }
         const struct dqn_buffer *y = dqn_arena_find(b->arena, x->name);
         cr_assert(y != NULL && x->bytes == y->bytes, "%s", x->name);
-        unsigned char *p = get(a, x), *q = get(b, y);
+        unsigned char *p = side_get(a->side, x), *q = side_get(b->side, y);
         for (size_t at = 0; at < x->bytes; at++) {
             cr_assert_eq(p[at], q[at], "%s: %s differs at byte %zu of %zu", what, x->name, at,
                          x->bytes);
@@ -211,9 +207,9 @@ static void sums_hold(struct rig *r, const char *what) {
         return;
     }
     const uint64_t rows = (r->steps - r->kind.n_step + 1) * r->kind.lanes;
-    unsigned char *before = get(r, sums);
+    unsigned char *before = side_get(r->side, sums);
     OK(dqn_replay_restore(r->replay, r->side->q, rows));
-    unsigned char *after = get(r, sums);
+    unsigned char *after = side_get(r->side, sums);
     cr_assert_arr_eq(before, after, sums->bytes, "%s", what);
     free(before);
     free(after);
@@ -232,8 +228,8 @@ static void run_case(struct pair *pair, int other, const struct kind *kind) {
     describe(kind, what, sizeof what);
     rig_open(&whole, &pair->side[GPU], kind);
     rig_open(&apart, &pair->side[other], kind);
-    step(&whole, false, n_steps());
-    step(&apart, true, n_steps());
+    step(&whole, false, kind->steps);
+    step(&apart, true, kind->steps);
     cr_expect(was_two_kernels(&whole), "%s: operation by operation", what);
     cr_expect(!was_two_kernels(&apart), "%s: not by operations", what);
     saved_equal(&whole, &apart, what);
@@ -269,6 +265,9 @@ static size_t list_kinds(struct kind *cases) {
     cases[n].lanes = 7;
     cases[n].n_step = 2;
     cases[n++].capacity = 20;
+    cases[n] = usual(DQN_ENV_cartpole); /* several episodes end in a window */
+    cases[n].n_step = 40;
+    cases[n++].steps = reduced(150, 45);
     static const int kinds[] = {DQN_REPLAY_UNIFORM, DQN_REPLAY_RANK, DQN_REPLAY_PROPORTIONAL};
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
         cases[n] = usual(DQN_ENV_cartpole);
@@ -276,17 +275,15 @@ static size_t list_kinds(struct kind *cases) {
         cases[n].sums = DQN_SUMS_SCAN;
         cases[n++].n_step = 3;
     }
+    cr_assert_leq(n, MOST_CASES);
     return n;
 }
-
-enum { MOST_CASES = 24 };
 
 Test(cuda_collect, equals_the_cpu) {
     struct kind cases[MOST_CASES];
     struct pair pair;
     pair_open(&pair, DQN_PRECISION_FP32);
     const size_t n = list_kinds(cases);
-    cr_assert_leq(n, MOST_CASES);
     for (size_t i = 0; i < n; i++) {
         cases[i].epsilon = 1;
         run_case(&pair, CPU, &cases[i]);
@@ -301,7 +298,9 @@ static void equals_its_operations(int precision) {
     const size_t n = list_kinds(cases);
     for (size_t i = 0; i < n; i++) {
         cases[i].dueling = i % 2 == 1;
-        cases[i].width = i % 3 == 0 ? 256 : 64;
+        cases[i].activation = (int)(i % (DQN_SILU + 1));
+        cases[i].n_hidden = i % 3;
+        cases[i].width = i % 5 == 0 ? 256 : 64;
         run_case(&pair, GPU, &cases[i]);
     }
     pair_close(&pair);
@@ -353,10 +352,10 @@ Test(cuda_collect, policy) {
                                          .action = action->data};
         OK(nn->forward(gpu->q, &forward));
         OK(nn->act(gpu->q, &act));
-        uint32_t *apart = get(&r, action);
+        uint32_t *apart = side_get(r.side, action);
         OK(gpu->backend->memory->zero(gpu->q, action->data, action->bytes));
         OK(nn->policy(gpu->q, &forward, &act));
-        uint32_t *whole = get(&r, action);
+        uint32_t *whole = side_get(r.side, action);
         cr_assert_arr_eq(apart, whole, action->bytes, "%zu lanes", lanes[i]);
         free(apart);
         free(whole);
@@ -381,10 +380,13 @@ Test(cuda_collect, captured) {
     kind.agents = 2;
     rig_open(&called, &pair.side[GPU], &kind);
     rig_open(&captured, &pair.side[GPU], &kind);
-    step(&called, false, n_steps());
+    step(&called, false, kind.steps);
     step(&captured, false, kind.n_step);
     OK(dqn_program_record(&program, step_once, &captured));
-    while (captured.steps < n_steps()) {
+    while (captured.steps < kind.steps) {
+        if (captured.steps % 3 == 0) {
+            put_priorities(&captured);
+        }
         OK(dqn_program_run(program, captured.side->q));
         captured.steps++;
     }

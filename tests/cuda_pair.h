@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "backend.h"
 #include "shared/rng.h"
 
@@ -91,6 +92,33 @@ static inline void pair_close(struct pair *pair) {
         pair->side[s].backend->queue->destroy(pair->side[s].q);
         pair->side[s].backend->memory->close(&pair->side[s].device);
     }
+}
+
+/* ---- buffers of one side ---- */
+
+static inline void side_put(const struct side *side, const struct dqn_buffer *to,
+                            const void *data) {
+    OK(side->backend->memory->copy(side->q, to->data, data, to->bytes, DQN_COPY_TO_DEVICE));
+    OK(side->backend->queue->wait(side->q));
+}
+
+/* A copy of a buffer; the caller frees it. */
+static inline void *side_get(const struct side *side, const struct dqn_buffer *from) {
+    void *data = malloc(from->bytes);
+    OK(side->backend->memory->copy(side->q, data, from->data, from->bytes, DQN_COPY_TO_HOST));
+    OK(side->backend->queue->wait(side->q));
+    return data;
+}
+
+/* Whether nothing but zeros is in a buffer of floats. */
+static inline bool side_is_zero(const struct side *side, const struct dqn_buffer *from) {
+    float *data = side_get(side, from);
+    size_t n_written = 0;
+    for (size_t i = 0; i < from->bytes / sizeof *data; i++) {
+        n_written += data[i] != 0.0f;
+    }
+    free(data);
+    return n_written == 0;
 }
 
 /* ---- arrays on both sides ---- */

@@ -56,18 +56,14 @@ struct rig {
 };
 
 static inline void put(const struct rig *r, const struct dqn_buffer *to, const void *data) {
-    OK(r->side->backend->memory->copy(r->side->q, to->data, data, to->bytes, DQN_COPY_TO_DEVICE));
-    OK(r->side->backend->queue->wait(r->side->q));
+    side_put(r->side, to, data);
 }
 
 /* A copy of a buffer; the caller frees it. */
 static inline void *get(const struct rig *r, const char *name) {
     const struct dqn_buffer *from = dqn_arena_find(r->arena, name);
     cr_assert_not_null(from, "%s", name);
-    void *data = malloc(from->bytes);
-    OK(r->side->backend->memory->copy(r->side->q, data, from->data, from->bytes, DQN_COPY_TO_HOST));
-    OK(r->side->backend->queue->wait(r->side->q));
-    return data;
+    return side_get(r->side, from);
 }
 
 static inline void put_agents(struct rig *r, size_t first) {
@@ -236,13 +232,7 @@ static inline void update(struct rig *r, bool composed, int n) {
 /* Whether the updates so far were two kernels, which leave the importance weights unwritten; by
  * operations the largest of a batch is 1. */
 static inline bool was_two_kernels(const struct rig *r) {
-    float *weight = get(r, "batch/weight");
-    size_t n_written = 0;
-    for (size_t i = 0; i < r->kind.agents * r->kind.batch; i++) {
-        n_written += weight[i] != 0.0f;
-    }
-    free(weight);
-    return n_written == 0;
+    return side_is_zero(r->side, dqn_arena_find(r->arena, "batch/weight"));
 }
 
 #endif
