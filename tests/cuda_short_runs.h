@@ -1,4 +1,4 @@
-/* Whole runs of the CUDA tests, at full length or, with DQN_TEST_REDUCED=1, at a twelfth of it and
+/* Whole runs of the CUDA tests, at full length or, with DQN_TEST_REDUCED=1, at a fifth of it and
  * without evaluations: each step of those is several kernels, too. */
 #ifndef DQN_TESTS_CUDA_SHORT_RUNS_H
 #define DQN_TESTS_CUDA_SHORT_RUNS_H
@@ -11,11 +11,11 @@ enum { SHORT_SETS = 5 };
 /* Appends to n overrides those that shorten the run of this text, if any; returns how many there
  * are then. `set` has room for SHORT_SETS more. */
 static inline size_t shorten(const char *text, const char **set, size_t n) {
-    static const char *const cartpole[SHORT_SETS] = {"train.env_steps=240", "train.epoch_steps=80",
-                                                     "train.learning_starts=30", "eval.episodes=1",
+    static const char *const cartpole[SHORT_SETS] = {"train.env_steps=600", "train.epoch_steps=200",
+                                                     "train.learning_starts=60", "eval.episodes=1",
                                                      "eval.every_epochs=100"};
-    static const char *const trading[SHORT_SETS] = {"train.env_steps=144", "train.epoch_steps=48",
-                                                    "train.learning_starts=30",
+    static const char *const trading[SHORT_SETS] = {"train.env_steps=360", "train.epoch_steps=120",
+                                                    "train.learning_starts=60",
                                                     "synthetic.bars=1200", "eval.every_epochs=100"};
     const char *const *from = text == run_cartpole ? cartpole : trading;
     for (size_t i = 0; i < reduced(0, SHORT_SETS); i++) {
@@ -24,9 +24,10 @@ static inline size_t shorten(const char *text, const char **set, size_t n) {
     return n;
 }
 
-/* Env steps of a run at which something happens. */
+/* Env steps of a run at which something happens. A run that is captured stops where one of its
+ * programs ends, so epochs cannot be much shorter. */
 static inline uint64_t run_steps(uint64_t full) {
-    return reduced(full, full * 2 / 25);
+    return reduced(full, full / 5);
 }
 
 /* A run on the GPU. */
