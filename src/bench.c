@@ -23,7 +23,7 @@ static const double window_s = 0.2;
 
 struct bench {
     struct dqn_config config;
-    struct dqn_agent agent;
+    size_t n_agents;
     struct dqn_net net;
     struct dqn_device device;
     bool device_open;
@@ -74,16 +74,15 @@ static enum dqn_status create_common(struct bench *b, const struct dqn_config *c
                                      size_t actions) {
     b->config = *config;
     dqn_agent_resolve_schedules(&b->config);
-    dqn_agent_from_config(&b->agent, &b->config);
     DQN_TRY(dqn_net_init(&b->net, obs, actions, &b->config.net));
     DQN_TRY(open_device(b));
     DQN_TRY(dqn_arena_create(&b->arena));
-    DQN_TRY(dqn_arena_add(b->arena, &b->agents, &b->device, DQN_U64, 0, "agents", 2, (size_t)1,
-                          sizeof b->agent / sizeof(uint64_t)));
-    DQN_TRY(dqn_arena_add(b->arena, &b->counters, &b->device, DQN_U64, 0, "counters", 2, (size_t)1,
-                          sizeof(struct dqn_counters) / sizeof(uint64_t)));
+    DQN_TRY(dqn_arena_add(b->arena, &b->agents, &b->device, DQN_U64, 0, "agents", 2, b->n_agents,
+                          sizeof(struct dqn_agent) / sizeof(uint64_t)));
+    DQN_TRY(dqn_arena_add(b->arena, &b->counters, &b->device, DQN_U64, 0, "counters", 2,
+                          b->n_agents, sizeof(struct dqn_counters) / sizeof(uint64_t)));
     const struct dqn_replay_options replay = {.config = &b->config.replay,
-                                              .n_agents = 1,
+                                              .n_agents = b->n_agents,
                                               .obs = obs,
                                               .obs_ld = b->net.obs_ld,
                                               .batch = (size_t)b->config.learner.batch,
@@ -91,7 +90,7 @@ static enum dqn_status create_common(struct bench *b, const struct dqn_config *c
                                               .agents = b->agents,
                                               .counters = b->counters};
     DQN_TRY(dqn_replay_create(&b->replay, b->arena, &b->device, &replay));
-    const struct dqn_learner_options learner = {.n_agents = 1,
+    const struct dqn_learner_options learner = {.n_agents = b->n_agents,
                                                 .net = &b->net,
                                                 .config = &b->config.learner,
                                                 .agents = b->agents,
@@ -105,22 +104,37 @@ static enum dqn_status upload(struct bench *b, struct dqn_buffer *to, const void
     return b->device.backend->memory->copy(b->queue, to->data, from, bytes, DQN_COPY_TO_DEVICE);
 }
 
+/* Agents differ by their seeds. */
+static enum dqn_status upload_agents(struct bench *b) {
+    struct dqn_agent *agents = NULL;
+    DQN_TRY(dqn_alloc((void **)&agents, b->n_agents, sizeof *agents, "agents"));
+    for (size_t k = 0; k < b->n_agents; k++) {
+        dqn_agent_from_config(&agents[k], &b->config);
+        agents[k].seed += k;
+    }
+    enum dqn_status status = upload(b, b->agents, agents, b->agents->bytes);
+    if (status == DQN_OK) {
+        status = b->device.backend->queue->wait(b->queue);
+    }
+    free(agents);
+    return status;
+}
+
 /* ---- a full replay of random rows
  * ----------------------------------------------------------------- */
 
 static enum dqn_status register_rows(struct bench *b) {
-    const size_t one = 1, n = CHUNK_ROWS, o = b->net.obs;
+    const size_t k = b->n_agents, n = CHUNK_ROWS, o = b->net.obs;
     const struct dqn_device *device = &b->device;
-    DQN_TRY(dqn_arena_add(b->arena, &b->row_state, device, DQN_F32, 0, "row/state", 3, one, n, o));
-    DQN_TRY(dqn_arena_add(b->arena, &b->row_next, device, DQN_F32, 0, "row/next", 3, one, n, o));
-    DQN_TRY(dqn_arena_add(b->arena, &b->row_action, device, DQN_U32, 0, "row/action", 2, one, n));
-    DQN_TRY(dqn_arena_add(b->arena, &b->row_reward, device, DQN_F32, 0, "row/reward", 2, one, n));
-    DQN_TRY(
-        dqn_arena_add(b->arena, &b->row_discount, device, DQN_F32, 0, "row/discount", 2, one, n));
-    DQN_TRY(dqn_arena_add(b->arena, &b->row_done, device, DQN_U8, 0, "row/done", 2, one, n));
-    DQN_TRY(dqn_arena_add(b->arena, &b->td, device, DQN_F32, 0, "bench/td", 2, one,
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_state, device, DQN_F32, 0, "row/state", 3, k, n, o));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_next, device, DQN_F32, 0, "row/next", 3, k, n, o));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_action, device, DQN_U32, 0, "row/action", 2, k, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_reward, device, DQN_F32, 0, "row/reward", 2, k, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_discount, device, DQN_F32, 0, "row/discount", 2, k, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->row_done, device, DQN_U8, 0, "row/done", 2, k, n));
+    DQN_TRY(dqn_arena_add(b->arena, &b->td, device, DQN_F32, 0, "bench/td", 2, k,
                           (size_t)b->config.learner.batch));
-    return dqn_arena_add(b->arena, &b->ok, device, DQN_U32, 0, "bench/ok", 1, one);
+    return dqn_arena_add(b->arena, &b->ok, device, DQN_U32, 0, "bench/ok", 1, k);
 }
 
 struct host_rows {
@@ -145,13 +159,24 @@ static void random_rows(struct host_rows *rows, uint64_t chunk) {
     }
 }
 
+/* `bytes` for each agent, the same ones. */
+static enum dqn_status upload_for_all(struct bench *b, struct dqn_buffer *to, const void *from,
+                                      size_t bytes) {
+    for (size_t k = 0; k < b->n_agents; k++) {
+        DQN_TRY(b->device.backend->memory->copy(b->queue, (char *)to->data + k * bytes, from, bytes,
+                                                DQN_COPY_TO_DEVICE));
+    }
+    return DQN_OK;
+}
+
 static enum dqn_status insert_chunk(struct bench *b, const struct host_rows *rows, size_t count) {
-    DQN_TRY(upload(b, b->row_state, rows->state, b->row_state->bytes));
-    DQN_TRY(upload(b, b->row_next, rows->next, b->row_next->bytes));
-    DQN_TRY(upload(b, b->row_action, rows->action, b->row_action->bytes));
-    DQN_TRY(upload(b, b->row_reward, rows->reward, b->row_reward->bytes));
-    DQN_TRY(upload(b, b->row_discount, rows->discount, b->row_discount->bytes));
-    DQN_TRY(upload(b, b->row_done, rows->done, b->row_done->bytes));
+    const size_t observation = BENCH_OBS * sizeof(float);
+    DQN_TRY(upload_for_all(b, b->row_state, rows->state, count * observation));
+    DQN_TRY(upload_for_all(b, b->row_next, rows->next, count * observation));
+    DQN_TRY(upload_for_all(b, b->row_action, rows->action, count * sizeof *rows->action));
+    DQN_TRY(upload_for_all(b, b->row_reward, rows->reward, count * sizeof *rows->reward));
+    DQN_TRY(upload_for_all(b, b->row_discount, rows->discount, count * sizeof *rows->discount));
+    DQN_TRY(upload_for_all(b, b->row_done, rows->done, count * sizeof *rows->done));
     const struct dqn_replay_rows view = {.state = b->row_state->data,
                                          .next = b->row_next->data,
                                          .action = b->row_action->data,
@@ -260,42 +285,45 @@ static enum dqn_status prepare_learning(struct bench *b, const struct dqn_config
     DQN_TRY(create_common(b, config, BENCH_OBS, BENCH_ACTIONS));
     DQN_TRY(register_rows(b));
     DQN_TRY(dqn_arena_commit(b->arena, NULL));
-    DQN_TRY(upload(b, b->agents, &b->agent, sizeof b->agent));
+    DQN_TRY(upload_agents(b));
     DQN_TRY(dqn_replay_prepare(b->replay, b->queue));
     DQN_TRY(dqn_learner_init(b->learner, b->queue));
     const uint32_t ok = 1;
-    DQN_TRY(upload(b, b->ok, &ok, sizeof ok));
+    DQN_TRY(upload_for_all(b, b->ok, &ok, sizeof ok));
     DQN_TRY(b->device.backend->queue->wait(b->queue));
     return fill_replay(b);
 }
 
 /* The bench object is large (it holds a configuration), so it lives on the heap. */
-static enum dqn_status with_bench(const struct dqn_config *config, struct dqn_bench_result *out,
-                                  enum dqn_status (*prepare)(struct bench *,
-                                                             const struct dqn_config *),
-                                  dqn_program_fn fn, bool count_lanes) {
+static enum dqn_status
+with_bench(const struct dqn_config *config, size_t n_agents, struct dqn_bench_result *out,
+           enum dqn_status (*prepare)(struct bench *, const struct dqn_config *), dqn_program_fn fn,
+           bool count_lanes) {
     struct bench *b = NULL;
     DQN_TRY(dqn_alloc((void **)&b, 1, sizeof *b, "the benchmark"));
     *out = (struct dqn_bench_result){0};
+    b->n_agents = n_agents;
     enum dqn_status status = prepare(b, config);
     if (status == DQN_OK) {
         status = dqn_program_record(&b->program, fn, b);
     }
     if (status == DQN_OK) {
-        const double scale = count_lanes ? (double)config->env.lanes : 1.0;
-        status = time_program(b, STEPS_A_PROGRAM, scale, out);
+        const double lanes = count_lanes ? (double)config->env.lanes : 1.0;
+        status = time_program(b, STEPS_A_PROGRAM, lanes * (double)n_agents, out);
     }
     destroy(b);
     free(b);
     return status;
 }
 
-enum dqn_status dqn_bench_step(const struct dqn_config *config, struct dqn_bench_result *out) {
-    return with_bench(config, out, prepare_learning, run_updates, false);
+enum dqn_status dqn_bench_step(const struct dqn_config *config, size_t n_agents,
+                               struct dqn_bench_result *out) {
+    return with_bench(config, n_agents, out, prepare_learning, run_updates, false);
 }
 
-enum dqn_status dqn_bench_per(const struct dqn_config *config, struct dqn_bench_result *out) {
-    return with_bench(config, out, prepare_learning, run_per, false);
+enum dqn_status dqn_bench_per(const struct dqn_config *config, size_t n_agents,
+                              struct dqn_bench_result *out) {
+    return with_bench(config, n_agents, out, prepare_learning, run_per, false);
 }
 
 static enum dqn_status upload_env_params(struct bench *b, enum dqn_env_id env) {
@@ -330,7 +358,7 @@ static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_conf
         DQN_TRY(dqn_market_register(b->market, b->arena, &b->device, &b->market_buffers));
     }
     const struct dqn_collector_options options = {.env = env,
-                                                  .n_agents = 1,
+                                                  .n_agents = b->n_agents,
                                                   .lanes = (size_t)config->env.lanes,
                                                   .n_step = (size_t)config->collect.n_step,
                                                   .net = &b->net,
@@ -341,7 +369,7 @@ static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_conf
                                                   .replay = b->replay};
     DQN_TRY(dqn_collector_create(&b->collector, b->arena, &b->device, &options));
     DQN_TRY(dqn_arena_commit(b->arena, NULL));
-    DQN_TRY(upload(b, b->agents, &b->agent, sizeof b->agent));
+    DQN_TRY(upload_agents(b));
     if (b->market != NULL) {
         DQN_TRY(dqn_market_upload(b->market, b->queue, &b->market_buffers));
     }
@@ -355,6 +383,7 @@ static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_conf
     return b->device.backend->queue->wait(b->queue);
 }
 
-enum dqn_status dqn_bench_collect(const struct dqn_config *config, struct dqn_bench_result *out) {
-    return with_bench(config, out, prepare_collecting, run_collect, true);
+enum dqn_status dqn_bench_collect(const struct dqn_config *config, size_t n_agents,
+                                  struct dqn_bench_result *out) {
+    return with_bench(config, n_agents, out, prepare_collecting, run_collect, true);
 }

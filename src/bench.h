@@ -4,10 +4,11 @@
 
 #include "config.h"
 
-/* Medians over several windows of about a fifth of a second. */
+/* Medians over several windows of about a fifth of a second. A population of n_agents goes in
+ * lockstep. */
 struct dqn_bench_result {
-    double per_s; /* updates, draws or env steps a second */
-    double us;    /* microseconds an update, a draw-and-update pair, or a vector step */
+    double per_s; /* updates, draws or env steps a second, of all agents */
+    double us;    /* microseconds an update, a draw-and-update pair, or a vector step, of all */
     double per_s_min, per_s_max; /* slowest and fastest window */
     uint64_t n;                  /* operations timed */
     uint64_t host_waits;         /* inside the windows */
@@ -17,11 +18,14 @@ struct dqn_bench_result {
 
 /* Optimizer steps as learner.* and net.* say (51 observations, 45 actions, double DQN and so on),
  * from a full replay of replay.capacity random rows. */
-enum dqn_status dqn_bench_step(const struct dqn_config *config, struct dqn_bench_result *out);
+enum dqn_status dqn_bench_step(const struct dqn_config *config, size_t n_agents,
+                               struct dqn_bench_result *out);
 /* The replay's part of such a step: draw, gather and priority update. */
-enum dqn_status dqn_bench_per(const struct dqn_config *config, struct dqn_bench_result *out);
+enum dqn_status dqn_bench_per(const struct dqn_config *config, size_t n_agents,
+                              struct dqn_bench_result *out);
 /* Vector steps of env.name with env.lanes lanes: policy, environment, window, insertion. */
-enum dqn_status dqn_bench_collect(const struct dqn_config *config, struct dqn_bench_result *out);
+enum dqn_status dqn_bench_collect(const struct dqn_config *config, size_t n_agents,
+                                  struct dqn_bench_result *out);
 
 /* A whole epoch of training (evaluation and saving apart), with the replay where the learner is and
  * with the replay on the CPU: what moving it to the GPU is worth. */

@@ -6,9 +6,12 @@
 #include "bench.h"
 #include "cli.h"
 
+enum { MOST_AGENTS = 1024 };
+
 static const struct dqn_cli_option options[] = {
     {"--set", "KEY=VALUE", "set a configuration key; may be repeated"},
     {"--config", "FILE", "start from a configuration file instead of the defaults"},
+    {"--agents", "N", "step, per, collect: a population of N agents in lockstep (1 to 1024; 1)"},
     {"--json", NULL, "print one JSON object a line"},
     {"--help", NULL, "print this text, then stop"},
 };
@@ -28,7 +31,8 @@ static const struct dqn_cli_spec spec = {
 
 struct measurement {
     const char *name, *unit;
-    enum dqn_status (*run)(const struct dqn_config *config, struct dqn_bench_result *out);
+    enum dqn_status (*run)(const struct dqn_config *config, size_t n_agents,
+                           struct dqn_bench_result *out);
 };
 
 static const struct measurement measurements[] = {
@@ -91,6 +95,20 @@ static enum dqn_status find_measurement(const char *name, const struct measureme
                     name);
 }
 
+static enum dqn_status parse_agents(const char *text, size_t *out) {
+    if (text == NULL) {
+        return DQN_OK;
+    }
+    char *end = NULL;
+    const long n = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || n < 1 || n > MOST_AGENTS) {
+        return dqn_fail(DQN_ERR_CONFIG, "--agents %s: give a whole number from 1 to %d", text,
+                        MOST_AGENTS);
+    }
+    *out = (size_t)n;
+    return DQN_OK;
+}
+
 static enum dqn_status load(const struct dqn_cli *cli, struct dqn_config *config) {
     const char *overrides[DQN_CLI_MAX];
     const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
@@ -103,6 +121,7 @@ static enum dqn_status start(int argc, char **argv) {
     struct dqn_cli *cli = NULL;
     struct dqn_config *config = NULL;
     const struct measurement *m = NULL;
+    size_t n_agents = 1;
     struct dqn_bench_result result;
     enum dqn_status status = DQN_OK;
     DQN_TRY_GOTO(dqn_alloc((void **)&cli, 1, sizeof *cli, "the command line"));
@@ -113,12 +132,15 @@ static enum dqn_status start(int argc, char **argv) {
         goto done;
     }
     DQN_TRY_GOTO(load(cli, config));
+    DQN_TRY_GOTO(parse_agents(dqn_cli_value(cli, "--agents"), &n_agents));
     if (strcmp(cli->argument[0], "epoch") == 0) {
-        status = run_epoch(config, dqn_cli_has(cli, "--json"));
+        status = n_agents > 1
+                     ? dqn_fail(DQN_ERR_CONFIG, "--agents: an epoch is measured with one agent")
+                     : run_epoch(config, dqn_cli_has(cli, "--json"));
         goto done;
     }
     DQN_TRY_GOTO(find_measurement(cli->argument[0], &m));
-    DQN_TRY_GOTO(m->run(config, &result));
+    DQN_TRY_GOTO(m->run(config, n_agents, &result));
     (dqn_cli_has(cli, "--json") ? print_json : print_text)(m, &result);
 done:
     free(cli);

@@ -107,6 +107,8 @@ says err "the markets are $markets"
 expect 0 "$bin/dqn-data" --help
 says out "$markets"
 expect 2 "$bin/dqn-bench" nonsense
+expect 2 "$bin/dqn-bench" step --agents 0
+expect 2 "$bin/dqn-bench" epoch --agents 2
 expect 2 "$bin/dqn-eval"
 
 # ---- runs and folders ----
@@ -143,6 +145,10 @@ done
 expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
 says out '{'
 expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
+for part in step per collect; do
+  expect 0 "$bin/dqn-bench" "$part" --agents 3 --set env.name=cartpole --set device=cpu --json \
+    --set replay.capacity=2000 --set learner.batch=32 --set train.learning_starts=100
+done
 says out '"bench": "collect"'
 # loses COMMAND...: its standard output is a full disk.
 loses() {
