@@ -125,6 +125,21 @@ grep -q "No such file" err && fail "the reason is another one: $(cat err)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
 
+# A file that is a link stays it; what is no file stays too, and then nothing is written.
+mkdir linked
+echo old >elsewhere.html
+ln -s ../elsewhere.html linked/report.html
+expect 0 "$bin/dqn-eval" $run --report linked
+[ -L linked/report.html ] || fail "a report took the place of a link"
+grep -q '</html>' elsewhere.html || fail "what a link leads to was not written"
+cp linked/report.json before.json
+rm linked/fills.csv
+mkfifo linked/fills.csv
+expect 5 "$bin/dqn-eval" $run --report linked --trials 9
+says err "linked/fills.csv: is a pipe, which a file would replace"
+[ -p linked/fills.csv ] || fail "a report took the place of a pipe"
+cmp -s linked/report.json before.json || fail "half of a report was written"
+[ -z "$(find linked -name '.tmp*')" ] || fail "left-overs of a refused report"
 # A signal at any moment: the whole old report or the whole new one, and nothing beside it.
 inodes() {
   for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do
