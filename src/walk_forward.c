@@ -465,6 +465,11 @@ static enum dqn_status check_env(const struct dqn_config *config) {
     return DQN_OK;
 }
 
+enum dqn_status dqn_walk_check(const struct dqn_config *config) {
+    DQN_TRY(check_env(config));
+    return dqn_bars_check_reread(config, "walk-forward reads the data again for each run");
+}
+
 /* Counts the bars, once, and places the folds. */
 static enum dqn_status plan(const struct dqn_config *config, const struct dqn_bars *bars,
                             struct dqn_walk *walk) {

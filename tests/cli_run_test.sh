@@ -491,23 +491,36 @@ stopped_reading "$bin/dqn-bench" collect --set env.name=trading --set data.file=
   --set device=cpu
 stopped_reading "$train" walk.yaml --set walk_forward.train=0 --set data.file=slow.csv --name alone
 says err 'before the training began'
-stopped_reading "$train" walk.yaml --set data.file=slow.csv --name stopped
-says err "everything is saved: dqn-train --resume $PWD/checkpoints/stopped-1"
-# And while its first run reads the data again, where nobody writes the pipe.
-cat walked.csv >slow.csv &
-"$train" --resume checkpoints/stopped-1 >out 2>err </dev/null &
-pid=$!
-for ((i = 0; i < 500; i++)); do
-  [ -e checkpoints/stopped-1/fold-01-seed-1/config.yaml ] && break
-  sleep 0.02
-done
-sleep 0.3
-{ sleep 5; : >slow.csv; } &
-writer=$!
-stopped_soon "$pid" 143
-kill "$writer"
-says err "everything is saved: dqn-train --resume"
+# A walk-forward reads the data once a run: a pipe is refused, at once and without a trace.
+expect 3 timeout 20 "$train" walk.yaml --set data.file=slow.csv --name once
+says err "$PWD/slow.csv: is a pipe, which gives its bytes once, but walk-forward reads the data again"
+says err 'save it to a file first, and give that as data.file'
+[ ! -e checkpoints/once-1 ] || fail 'a walk-forward that was refused left its folder'
 rm slow.csv
+# Stopped while it reads for its folds, and while its first run reads the data again, which takes long
+# enough here: neither has gone on to what comes after that.
+cp long.csv slow.csv
+# stopped_walk FILE NEXT COMMAND...: SIGTERM soon after FILE is there, and before NEXT is.
+stopped_walk() {
+  local there=$1 next=$2 i
+  shift 2
+  step=$((step + 1))
+  "$@" >out 2>err </dev/null &
+  local pid=$!
+  for ((i = 0; i < 1000; i++)); do
+    [ -e "$there" ] && break
+    sleep 0.01
+  done
+  sleep 0.1
+  stopped_soon "$pid" 143
+  [ -e "$there" ] || fail "it was not begun: no $there"
+  [ ! -e "$next" ] || fail "it was not stopped while it read: $next"
+  says err 'everything is saved: dqn-train --resume '
+}
+stopped_walk checkpoints/stopped-1/config.yaml checkpoints/stopped-1/walk-forward.json \
+  "$train" walk.yaml --set data.file=slow.csv --name stopped
+stopped_walk checkpoints/stopped-1/fold-01-seed-1/config.yaml \
+  checkpoints/stopped-1/fold-01-seed-1/metrics.csv "$train" --resume checkpoints/stopped-1
 cp walked.csv slow.csv
 expect 0 "$train" --resume checkpoints/stopped-1 --quiet
 cmp -s checkpoints/stopped-1/out-of-sample.csv checkpoints/piped-1/out-of-sample.csv ||

@@ -43,6 +43,9 @@ struct dqn_bars {
  * DQN_ERR_DATA with file:line:column for bad data. Messages name the path, and not the key: the
  * programs put paths of their command lines there. */
 enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
+/* For who reads the data more than once: DQN_ERR_DATA with `why` when one of data.file is a pipe or
+ * a device, which gives its bytes once and would be waited for without end. */
+enum dqn_status dqn_bars_check_reread(const struct dqn_config *config, const char *why);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
