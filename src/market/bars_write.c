@@ -19,6 +19,7 @@ static bool write_column(hid_t file, const char *name, hid_t stored, hid_t type,
     H5Pset_chunk(layout, 1, &chunk);
     H5Pset_shuffle(layout);
     H5Pset_deflate(layout, 4);
+    H5Pset_obj_track_times(layout, false); /* the same bars are the same bytes */
     const hid_t dataset = H5Dcreate2(file, name, stored, space, H5P_DEFAULT, layout, H5P_DEFAULT);
     const bool good =
         dataset >= 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
@@ -152,7 +153,7 @@ static enum dqn_status check_fills(const struct dqn_bars *bars, const char *path
             DQN_ERR_DATA,
             "%s: %zu filled-in bar%s would lose the mark, as there is no volume, whose 0 "
             "it is: convert with data.gaps=keep, and fill in when the file is used",
-            path, n_filled, n_filled == 1 ? "" : "s");
+            path, n_filled, dqn_plural(n_filled));
     }
     return DQN_OK;
 }
