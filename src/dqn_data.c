@@ -121,7 +121,8 @@ static enum dqn_status check_bars(const struct dqn_bars *bars, const struct dqn_
             dqn_feature_name(failed), check.prefix[failed], check.suffix[failed],
             DQN_FEATURES_CHECK_LATE);
     }
-    printf("passed: %zu prefixes, %zu suffixes\n", check.n_prefixes, check.n_suffixes);
+    printf("passed: %zu prefix%s, %zu suffix%s\n", check.n_prefixes,
+           check.n_prefixes == 1 ? "" : "es", check.n_suffixes, check.n_suffixes == 1 ? "" : "es");
     return DQN_OK;
 }
 

@@ -157,10 +157,19 @@ loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
 loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" describe --set synthetic.bars=3000
 expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
-says out 'data: 3,000 bars of 900 s'
+says out 'data: 3,000 bars of 15 min'
 says out 'data: 6 gaps (6 regular closures such as weekends, 0 irregular), 1 segment,'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
+# Lengths and counts as a person says them.
+{
+  echo time,open,high,low,close
+  for month in 2019-{01..12} 2020-{01,02}; do echo "$month-01,1,2,1,2"; done
+} >months.csv
+expect 0 "$bin/dqn-data" describe months.csv
+says out 'data: 14 bars of 31 days, 2019-01-01 00:00:00 to 2020-02-01'
+expect 0 "$bin/dqn-data" check --set synthetic.bars=3000 --parts 1 --quiet
+says out 'passed: 1 prefix, 1 suffix'
 # A signal while the folder is made waits until it can be removed again.
 for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
   "$train" short.yaml --quiet --name early --set output=early 2>err &
@@ -173,9 +182,9 @@ for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
 done
 # What was written, where the loading lines are: not on standard output. --quiet says nothing.
 expect 0 "$bin/dqn-data" synth ou written.csv --set synthetic.bars=2000
-says err "written: written.csv: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
+says err "written: written.csv: 2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
 expect 0 "$bin/dqn-data" convert written.csv written.h5
-says err "written: written.h5: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
+says err "written: written.h5: 2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
   awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
 [ ! -s out ] || fail 'dqn-data convert writes to standard output'
 # A name that is a link stays one, and what it leads to is written, be it there or not.
@@ -467,6 +476,9 @@ eval: {episodes: 2}
 walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
 YAML
 expect 0 "$train" walk.yaml --quiet
+expect 0 "$train" walk.yaml --name single --set synthetic.bars=3100 --set walk_forward.seeds=1
+says err 'walk-forward: 1 fold of 1 seed over 3100 bars'
+says out 'Walk-forward: 1 fold, 1 seed each; 1 run, each tested once.'
 # ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
 mkfifo slow.csv
 "$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet

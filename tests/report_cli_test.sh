@@ -94,7 +94,7 @@ expect 0 "$bin/dqn-data" synth realistic hours.csv --quiet \
   --set synthetic.bars=1000 --set synthetic.bar_seconds=3600
 expect 0 "$bin/dqn-eval" $run --latest hours.csv --json
 grep -q '"bar_seconds": 3600,' out || fail "no length of bars: $(cat out)"
-grep -q "hours.csv has bars of 3600 s, and this agent was trained on bars of 900 s" err ||
+grep -q "hours.csv has bars of 1 h, and this agent was trained on bars of 15 min" err ||
   fail "no warning of hourly bars: $(cat err)"
 
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3

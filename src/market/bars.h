@@ -51,7 +51,7 @@ enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_confi
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
 void dqn_bars_free(struct dqn_bars *bars);
 
-/* "2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC" into a caller's buffer of
+/* "2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC" into a caller's buffer of
  * 128 bytes or more; returns it. */
 const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars);
 

@@ -53,8 +53,9 @@ static enum dqn_status add_dataset(struct dqn_h5_table *table, const char *path,
     } else if (class != H5T_INTEGER && class != H5T_FLOAT) {
         status = dqn_fail(DQN_ERR_DATA, "%s: /%s does not hold integers or floats", path, name);
     } else if (table->n_columns > 0 && n[0] != table->n_rows) {
-        status = dqn_fail(DQN_ERR_DATA, "%s: /%s has %llu rows, but /%s has %zu", path, name,
-                          (unsigned long long)n[0], table->column[0].name, table->n_rows);
+        status = dqn_fail(DQN_ERR_DATA, "%s: /%s has %llu row%s, but /%s has %zu", path, name,
+                          (unsigned long long)n[0], dqn_plural(n[0]), table->column[0].name,
+                          table->n_rows);
     } else {
         struct dqn_h5_column *const column = &table->column[table->n_columns++];
         table->n_rows = (size_t)n[0];
