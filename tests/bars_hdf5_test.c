@@ -409,12 +409,28 @@ Test(bars_hdf5, data_in_other_files, .timeout = 20) {
         refused(file, path, part);
         cr_expect_not_null(strstr(dqn_error_text(), "h5repack -l CONTI"));
     }
+    char other[64], part[160];
+    hid_t file = create(other);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, NULL);
+    H5Fclose(file);
+    file = create(path);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
+    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
+    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
+             path);
+    refused(file, path, part);
+    cr_expect_not_null(strstr(dqn_error_text(), "h5repack --merge OLD.h5"));
+    unlink(other);
+    file = create(path);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
+    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
+    refused(file, path, "/low is not a dataset, or a link that leads nowhere");
     const hid_t row = H5Tcreate(H5T_COMPOUND, 40);
     H5Tinsert(row, "time", 0, H5T_NATIVE_INT64);
     for (size_t c = 0; c < 4; c++) {
         H5Tinsert(row, names[c], 8 + 8 * c, H5T_NATIVE_DOUBLE);
     }
-    hid_t file = create(path);
+    file = create(path);
     put_outside(file, "bars", row, external_storage());
     refused(file, path, "the data of /bars lie in other files (it has external storage)");
     file = create(path);

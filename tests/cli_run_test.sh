@@ -216,7 +216,7 @@ for what in 'pipe.h5: is a pipe' 'to-pipe.h5: is a pipe' 'folder.h5: is a folder
   expect 5 "$bin/dqn-data" synth ou "${what%%:*}" --set synthetic.bars=2000
   says err "$what, which a file would replace; name another file, or remove it"
 done
-expect 5 "$bin/dqn-data" convert written.csv pipe.h5
+expect 5 "$bin/dqn-data" convert none.csv pipe.h5 # before the data are read
 [ -p pipe.h5 ] && [ -d folder.h5 ] && [ -d folder.csv ] && [ -L null.h5 ] && [ -L to-pipe.h5 ] ||
   fail 'what was refused is gone'
 cat pipe.csv >piped.csv &
