@@ -7,10 +7,10 @@
 /* Writes HDF5 that dqn_bars_load reads back bit for bit: one-dimensional datasets timestamp (int64
  * ns UTC), open, high, low, close (float64), and where the bars have them volume and spread (the
  * whole spread as a fraction of the price); attributes symbol, bar_seconds, timezone, bar_time,
- * schema. The file is at any moment the old one or the new one, complete; where `path` is a symbolic
- * link, that is what it leads to, and the link stays. DQN_ERR_DISK, also where a folder, pipe, socket
- * or device has that name; DQN_ERR_DATA for bars filled in where there is no volume, whose mark would
- * be lost. */
+ * schema. The file is at any moment the old one or the new one, complete; where `path` is a
+ * symbolic link, that is what it leads to, and the link stays. DQN_ERR_DISK, also where a folder,
+ * pipe, socket or device has that name; DQN_ERR_DATA for bars filled in where there is no volume,
+ * whose mark would be lost. */
 enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
                                     const struct dqn_config_data *config);
 
