@@ -9,7 +9,9 @@ The search space is over configuration keys (docs/sweeps.md has an example). Nee
 packages optuna, pyyaml and matplotlib.
 
 Exit codes: 0 the sweep is complete, 1 not one trial gave a value (the reasons are printed), 2 usage or
-specification, 5 the output folder cannot be used, 130 stopped; the same command goes on.
+specification, 5 the output folder cannot be used, or a file or the standard output cannot be written,
+130 stopped, 141 nobody reads the standard output any more. After 5, 130 and 141 the running trials are
+saved, and the same command goes on.
 """
 import argparse
 import csv
@@ -39,6 +41,22 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def fail(message, code=2):
     print(f"sweep: {message}", file=sys.stderr)
     sys.exit(code)
+
+
+class OutputLost(Exception):
+    """The standard output cannot be written; the text says why."""
+
+
+def say(text=None):
+    """A line on the standard output, at once; without a text only what is still to be written."""
+    try:
+        if text is not None:
+            print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error.strerror) from error
 
 
 def read_yaml(path):
@@ -271,6 +289,11 @@ class Sweep:
         self.lock_file.write(f"{os.getpid()}\n")
         self.lock_file.flush()
 
+    def study_errors(self):
+        import sqlalchemy
+
+        return sqlalchemy.exc.SQLAlchemyError, self.optuna.exceptions.OptunaError
+
     def open_study(self):
         import sqlalchemy
 
@@ -279,7 +302,7 @@ class Sweep:
             return self.optuna.create_study(
                 study_name="sweep", storage=url.render_as_string(), load_if_exists=True,
                 direction=self.spec["direction"])
-        except (sqlalchemy.exc.SQLAlchemyError, self.optuna.exceptions.OptunaError) as error:
+        except self.study_errors() as error:
             fail(f"{self.output}/study.db cannot be used: {str(error).splitlines()[0]}; "
                  "use another output folder", 5)
 
@@ -369,7 +392,7 @@ class Sweep:
             self.study.tell(run.trial, state=self.optuna.trial.TrialState.FAIL)
         outcome = f"{value:.6g}" if value is not None else reason
         params = ", ".join(f"{n} = {shown(v)}" for n, v in run.trial.params.items())
-        print(f"trial {run.trial.number:4d} {status:6s} {outcome}  {params}", flush=True)
+        say(f"trial {run.trial.number:4d} {status:6s} {outcome}  {params}")
 
     def reap(self):
         for run in list(self.running):
@@ -383,17 +406,17 @@ class Sweep:
                 run.signal(signal.SIGKILL)
 
     def stop(self):
-        """Every trial saves and ends; what does not is killed."""
+        """Every trial saves and ends; what does not is killed. Then all are recorded."""
         self.stopping = True
         for run in self.running:
             run.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_GRACE_S
-        while self.running and time.monotonic() < deadline:
-            self.reap()
-            time.sleep(0.1)
         for run in self.running:
-            run.signal(signal.SIGKILL)
-            run.process.wait()
+            try:
+                run.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                run.signal(signal.SIGKILL)
+                run.process.wait()
         self.reap()
 
     def enough_space(self):
@@ -405,9 +428,22 @@ class Sweep:
         return True
 
     def run(self, retry_failed):
+        """True when all trials have ended, False after a signal. No trial outlives the call."""
         wanted = []
         for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(which, lambda number, frame: wanted.append(number))
+        try:
+            if self.run_trials(retry_failed, wanted):
+                return True
+        except BaseException:
+            self.stop()
+            raise
+        self.stop()
+        print("sweep: stopped; the same command goes on from here", file=sys.stderr)
+        return False
+
+    def run_trials(self, retry_failed, wanted):
+        """Runs trials until all have ended (True), or `wanted` has a signal, or the disk is full."""
         self.adopt_orphans(retry_failed)
         while not wanted:
             self.reap()
@@ -422,8 +458,6 @@ class Sweep:
                 self.start_one()
                 continue
             time.sleep(0.1)
-        self.stop()
-        print("sweep: stopped; the same command goes on from here", file=sys.stderr)
         return False
 
     def settled_failures(self):
@@ -440,7 +474,7 @@ def report(sweep):
     """The table on the screen, the same as CSV, and a plot."""
     rows = [json.loads(p.read_text()) for p in sorted((sweep.output / "results").glob("*.json"))]
     if not rows:
-        print("no trial has ended yet")
+        say("no trial has ended yet")
         return
     sign = -1 if sweep.spec["direction"] == "maximize" else 1
     rows.sort(key=lambda r: (r["value"] is None, sign * (r["value"] or 0.0), r["trial"]))
@@ -452,15 +486,15 @@ def report(sweep):
             writer.writerow([r["trial"], r["status"], r["value"], r["seconds"],
                              *[r["params"].get(n) for n in names], r["reason"]])
     width = {n: max(len(n), *(len(str(shown(r["params"].get(n)))) for r in rows)) for n in names}
-    print(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " +
-          "  ".join(f"{n:>{width[n]}}" for n in names))
+    say(f"\n{'trial':>5} {'status':12} {sweep.spec['metric']:>14}  " +
+        "  ".join(f"{n:>{width[n]}}" for n in names))
     for r in rows:
         value = "" if r["value"] is None else f"{r['value']:.6g}"
         params = "  ".join(f"{shown(r['params'].get(n)):>{width[n]}}" for n in names)
-        print(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}".rstrip())
+        say(f"{r['trial']:5d} {r['status']:12} {value:>14}  {params}  {r['reason']}".rstrip())
     plotted = plot(sweep, [r for r in rows if r["value"] is not None], names)
     also = " and sweep.png hold" if plotted else " holds"
-    print(f"\n{sweep.output}/results.csv{also} the same")
+    say(f"\n{sweep.output}/results.csv{also} the same")
 
 
 def all_failed(sweep):
@@ -514,9 +548,14 @@ def plot(sweep, rows, names):
     return True
 
 
+class Parser(argparse.ArgumentParser):
+    def print_help(self, file=None):  # argparse's own takes no notice of a full disk
+        say(self.format_help().rstrip())
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("spec", type=pathlib.Path)
     parser.add_argument("--report", action="store_true", help="table and plot only")
     parser.add_argument("--retry-failed", action="store_true", help="try failed trials again")
@@ -526,12 +565,44 @@ def main():
             fail(f"{name} is missing: pip install optuna pyyaml matplotlib")
     spec = load_spec(arguments.spec.resolve())
     sweep = Sweep(spec, find_program(spec))
-    complete = arguments.report or sweep.run(arguments.retry_failed)
+    try:
+        complete = arguments.report or sweep.run(arguments.retry_failed)
+    except sweep.study_errors() as error:
+        fail(f"{sweep.output}/study.db cannot be used: {str(error).splitlines()[0]}; the same "
+             "command goes on where that is mended", 5)
     report(sweep)
     if not complete:
         sys.exit(130)
     sys.exit(1 if all_failed(sweep) else 0)
 
 
+def lose(stream):
+    """What a stream still holds goes nowhere, so that Python does not complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def run_main():
+    """main, where all that cannot be written ends with one line and an exit code."""
+    if sys.stdout is None:
+        fail("the standard output is closed; give it a place, or /dev/null", 5)
+    try:
+        try:
+            main()
+        finally:
+            say()
+    except BrokenPipeError:
+        lose(sys.stdout)
+        lose(sys.stderr)
+        sys.exit(141)
+    except OutputLost as error:
+        lose(sys.stdout)
+        fail(f"the standard output could not be written: {error}; give it a place with space and "
+             "run again", 5)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        fail(f"a file cannot be written or read: {where}{error.strerror}; the same command goes on "
+             "where that is mended", 5)
+
+
 if __name__ == "__main__":
-    main()
+    run_main()

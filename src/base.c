@@ -224,3 +224,27 @@ const char *dqn_format_count(char *text, size_t size, uint64_t count) {
     }
     return text;
 }
+
+const char *dqn_format_length(char *text, size_t size, double seconds) {
+    static const struct {
+        uint64_t seconds;
+        const char *name;
+    } units[] = {{86400, " day"}, {3600, " h"}, {60, " min"}, {1, " s"}};
+    if (!(seconds >= 1.0 && seconds < 1e15) || seconds != (double)(uint64_t)seconds) {
+        snprintf(text, size, "%g s", seconds);
+        return text;
+    }
+    size_t u = 0;
+    while ((uint64_t)seconds % units[u].seconds != 0) {
+        u++;
+    }
+    const uint64_t n = (uint64_t)seconds / units[u].seconds;
+    char count[32];
+    snprintf(text, size, "%s%s%s", dqn_format_count(count, sizeof count, n), units[u].name,
+             u == 0 ? dqn_plural(n) : "");
+    return text;
+}
+
+const char *dqn_plural(uint64_t n) {
+    return n == 1 ? "" : "s";
+}

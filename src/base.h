@@ -92,6 +92,11 @@ double dqn_clock_s(void);
 const char *dqn_format_bytes(char *text, size_t size, uint64_t bytes);
 /* "1,234,567" into a caller's buffer; returns it. */
 const char *dqn_format_count(char *text, size_t size, uint64_t count);
+/* A length of time in the largest unit that makes a whole number: "31 days", "4 h", "15 min",
+ * "2,629,746 s", "0.5 s" into a caller's buffer; returns it. */
+const char *dqn_format_length(char *text, size_t size, double seconds);
+/* "s", or "" for 1: "%zu fold%s". */
+const char *dqn_plural(uint64_t n);
 
 /* Bytes of the UTF-8 character at `text`, 1 to 4; 0 when it is none (RFC 3629, section 4). A NUL is
  * a character of one byte.

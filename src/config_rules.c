@@ -90,8 +90,8 @@ static enum dqn_status check_split(const struct dqn_reals *split) {
     double sum = 0;
     if (split->n != 3) {
         return dqn_fail(DQN_ERR_CONFIG,
-                        "data.split has %zu numbers; it takes three: train, validation, test",
-                        split->n);
+                        "data.split has %zu number%s; it takes three: train, validation, test",
+                        split->n, dqn_plural(split->n));
     }
     for (size_t i = 0; i < split->n; i++) {
         sum += split->v[i];

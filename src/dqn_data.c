@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "file_ops.h"
 #include "market/bars_write.h"
 #include "market/features_check.h"
 #include "market/timezone.h"
@@ -121,7 +122,8 @@ static enum dqn_status check_bars(const struct dqn_bars *bars, const struct dqn_
             dqn_feature_name(failed), check.prefix[failed], check.suffix[failed],
             DQN_FEATURES_CHECK_LATE);
     }
-    printf("passed: %zu prefixes, %zu suffixes\n", check.n_prefixes, check.n_suffixes);
+    printf("passed: %zu prefix%s, %zu suffix%s\n", check.n_prefixes,
+           check.n_prefixes == 1 ? "" : "es", check.n_suffixes, check.n_suffixes == 1 ? "" : "es");
     return DQN_OK;
 }
 
@@ -169,6 +171,8 @@ static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config 
     if (!ends_with(out, ".h5") && !ends_with(out, ".hdf5")) {
         return dqn_fail(DQN_ERR_CONFIG, "%s: the output's name must end in .h5", out);
     }
+    char target[4096]; /* looked at before the data are read */
+    DQN_TRY(dqn_file_target(target, sizeof(target), out));
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 2));
     DQN_TRY(dqn_bars_load(&bars, config, false));
     const enum dqn_status status = write_bars(&bars, out, config);

@@ -209,9 +209,11 @@ static enum dqn_status compare_bar_length(const struct subject *s, const char *f
     const double trained = text != NULL ? strtod(text, NULL) : 0.0;
     free(text);
     if (trained > 0.0 && fabs(seconds - trained) > 0.01 * trained) {
-        dqn_warn("%s has bars of %g s, and this agent was trained on bars of %g s: what it learned "
+        char here[32], there[32];
+        dqn_warn("%s has bars of %s, and this agent was trained on bars of %s: what it learned "
                  "does not hold for others; give it bars of that length",
-                 file, seconds, trained);
+                 file, dqn_format_length(here, sizeof here, seconds),
+                 dqn_format_length(there, sizeof there, trained));
     }
     return DQN_OK;
 }

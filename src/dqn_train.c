@@ -415,6 +415,9 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         free(text);
         return DQN_OK;
     }
+    if (config->walk_forward.train > 0) {
+        DQN_TRY(dqn_walk_check(config));
+    }
     struct dqn_run_folder folder;
     char *text = NULL;
     DQN_TRY(dqn_config_print(config, &text));

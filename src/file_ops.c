@@ -157,6 +157,65 @@ bool dqn_file_is_temporary(const char *name) {
     return digits > 0 && name[prefix + digits] == '-' && name[prefix + digits + 1] != '\0';
 }
 
+/* ---- what a person names ---- */
+
+static const char *kind_name(mode_t mode) {
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+static enum dqn_status no_target(const char *path, int error) {
+    return dqn_fail(DQN_ERR_DISK, "%s: where it leads cannot be found: %s; name another file", path,
+                    strerror(error));
+}
+
+/* Puts what a link says in its path's place. 0, or an errno. */
+static int follow_link(char *path, size_t size) {
+    char target[4096], next[4096];
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) {
+        return errno;
+    }
+    target[length] = '\0';
+    const char *slash = strrchr(path, '/');
+    const int folder = target[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - path);
+    const int n = snprintf(next, sizeof next, "%.*s%s", folder, path, target);
+    if (n < 0 || (size_t)n >= sizeof next || (size_t)n >= size) {
+        return ENAMETOOLONG;
+    }
+    memcpy(path, next, (size_t)n + 1);
+    return 0;
+}
+
+enum dqn_status dqn_file_target(char *out, size_t size, const char *path) {
+    enum { LINKS_MAX = 40 }; /* as the system's own */
+    struct stat info;
+    const int n = snprintf(out, size, "%s", path);
+    if (n < 0 || (size_t)n >= size) {
+        return no_target(path, ENAMETOOLONG);
+    }
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return dqn_fail(DQN_ERR_DISK,
+                        "%s: is %s, which a file would replace; name another file, or remove it "
+                        "before",
+                        path, kind_name(info.st_mode));
+    }
+    for (int i = 0; lstat(out, &info) == 0 && S_ISLNK(info.st_mode); i++) {
+        const int error = i < LINKS_MAX ? follow_link(out, size) : ELOOP;
+        if (error != 0) {
+            return no_target(path, error);
+        }
+    }
+    return DQN_OK;
+}
+
+bool dqn_file_is_stream(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode));
+}
+
 /* ---- replacement ---- */
 
 enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char *path) {

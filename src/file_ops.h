@@ -38,6 +38,14 @@ enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path);
 /* Whether a file name (without folder) is one that dqn_file_temporary makes. */
 bool dqn_file_is_temporary(const char *name);
 
+/* Where a file that a person names is to be written: `path`, or where that is a symbolic link what
+ * it leads to, be it there or not. DQN_ERR_DISK when it is a folder, pipe, socket or device, which
+ * a file would replace, or when the links lead nowhere; nothing is changed. */
+enum dqn_status dqn_file_target(char *out, size_t size, const char *path);
+/* Whether bytes go through it and are not kept: a pipe, a terminal or another device of characters,
+ * itself or by a symbolic link. */
+bool dqn_file_is_stream(const char *path);
+
 /* Replaces `path` by the finished file `temporary` in the same folder and syncs the folder. After
  * DQN_ERR_DISK the temporary is gone, and `path` is either the old file or the new one, complete.
  */

@@ -37,9 +37,10 @@ static enum dqn_status make_market(struct dqn_market *market, const struct dqn_c
     const size_t n = bars->n, first = bars->segment[bars->n_segments - 1];
     if (n - first < DQN_MARKET_WARMUP + 1) {
         return dqn_fail(DQN_ERR_DATA,
-                        "%s: the last segment has %zu bars; %d are needed, as %d warm up the "
+                        "%s: the last segment has %zu bar%s; %d are needed, as %d warm up the "
                         "features: give more history%s",
-                        bars->info.source, n - first, DQN_MARKET_WARMUP + 1, DQN_MARKET_WARMUP,
+                        bars->info.source, n - first, dqn_plural(n - first), DQN_MARKET_WARMUP + 1,
+                        DQN_MARKET_WARMUP,
                         first > 0 && n > DQN_MARKET_WARMUP ? ", or data.gaps: keep" : "");
     }
     DQN_TRY(dqn_alloc((void **)&market->features, n, DQN_MARKET_FEATURES * sizeof(float),

@@ -304,20 +304,32 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
     return DQN_OK;
 }
 
+/* What a run that did not begin may have in its folder. */
+static const char *const own[] = {"config.yaml", "metrics.csv", "metrics.csv.new", "lock"};
+
+static bool holds_more(const char *path) {
+    DIR *folder = opendir(path);
+    bool more = folder == NULL;
+    for (const struct dirent *entry = more ? NULL : readdir(folder); entry != NULL;
+         entry = readdir(folder)) {
+        bool known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {
+            known = known || strcmp(entry->d_name, own[i]) == 0;
+        }
+        more = more || !known;
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return more;
+}
+
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
-    static const char *const own[] = {"config.yaml", "metrics.csv", "lock"};
     ops = or_system(ops);
     char file[DQN_TEXT_MAX + 16], output[DQN_TEXT_MAX], latest[DQN_TEXT_MAX];
-    DIR *entries = opendir(folder->path);
-    size_t n = 0;
-    while (entries != NULL && readdir(entries) != NULL) {
-        n++;
-    }
-    if (entries != NULL) {
-        closedir(entries);
-    }
+    const bool more = holds_more(folder->path);
     dqn_run_folder_close(folder);
-    if (n > DQN_COUNT_OF(own) + 2) { /* more than these, "." and ".." */
+    if (more) {
         return;
     }
     for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {

@@ -31,7 +31,8 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
 /* Gives the lock back. */
 void dqn_run_folder_close(struct dqn_run_folder *folder);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
- * config.yaml, lock and an empty metrics.csv, and points output/latest where it pointed before. */
+ * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place), and
+ * points output/latest where it pointed before. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
 /* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and

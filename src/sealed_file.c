@@ -109,7 +109,7 @@ static enum dqn_status verify_open_file(int fd, const char *path) {
     const bool told = sscanf(seal + magic, "length %20" SCNu64 "\n", &length) == 1;
     if (n < DQN_SEAL_BYTES || (told && length > (uint64_t)info.st_size)) {
         return dqn_fail(DQN_ERR_CHECKPOINT,
-                        "%s: is damaged: cut short, %jd bytes of %" PRIu64 " are there", path,
+                        "%s: is damaged: cut short, it has %jd of %" PRIu64 " bytes", path,
                         (intmax_t)info.st_size, length);
     }
     unsigned char digest[DIGEST_BYTES];

@@ -274,10 +274,11 @@ static enum dqn_status check_finite(const struct dqn_trainer *t) {
         if (counters[k].failed != 0) {
             return dqn_fail(
                 DQN_ERR_NONFINITE,
-                "the %s of agent %zu was not finite in %llu updates in a row, lastly in "
+                "the %s of agent %zu was not finite in %llu update%s in a row, lastly in "
                 "update %llu; lower learner.lr (now %g), or look at the rewards",
                 where[counters[k].nonfinite_where & 3], k,
                 (unsigned long long)counters[k].nonfinite_streak,
+                dqn_plural(counters[k].nonfinite_streak),
                 (unsigned long long)counters[k].nonfinite_update, t->agents[k].lr_start);
         }
     }

@@ -160,15 +160,16 @@ static enum dqn_status start(struct dqn_trainer *t, const struct dqn_trainer_opt
 
 static void say_plan(const struct dqn_trainer *t) {
     char net[160], a[32], b[32];
-    dqn_info("environment: %s, %lld lanes", dqn_env_name(t->env), (long long)t->config.env.lanes);
+    dqn_info("environment: %s, %lld lane%s", dqn_env_name(t->env), (long long)t->config.env.lanes,
+             dqn_plural((uint64_t)t->config.env.lanes));
     dqn_info("network: %s", dqn_net_describe(&t->net, net, sizeof net));
     dqn_trainer_say_devices(t);
-    dqn_info(
-        "schedule: %s env steps, %s updates of batch %lld (replay ratio %g)",
-        dqn_format_count(a, sizeof a, (uint64_t)t->config.train.env_steps),
-        dqn_format_count(b, sizeof b,
-                         dqn_updates_due(&t->config.train, (uint64_t)t->config.train.env_steps)),
-        (long long)t->config.learner.batch, t->config.train.replay_ratio);
+    const uint64_t steps = (uint64_t)t->config.train.env_steps;
+    const uint64_t updates = dqn_updates_due(&t->config.train, steps);
+    dqn_info("schedule: %s env step%s, %s update%s of batch %lld (replay ratio %g)",
+             dqn_format_count(a, sizeof a, steps), dqn_plural(steps),
+             dqn_format_count(b, sizeof b, updates), dqn_plural(updates),
+             (long long)t->config.learner.batch, t->config.train.replay_ratio);
     if (t->folder[0] != '\0') {
         dqn_info("run folder: %s", t->folder);
     }

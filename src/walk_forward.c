@@ -465,6 +465,11 @@ static enum dqn_status check_env(const struct dqn_config *config) {
     return DQN_OK;
 }
 
+enum dqn_status dqn_walk_check(const struct dqn_config *config) {
+    DQN_TRY(check_env(config));
+    return dqn_bars_check_reread(config, "walk-forward reads the data again for each run");
+}
+
 /* Counts the bars, once, and places the folds. */
 static enum dqn_status plan(const struct dqn_config *config, const struct dqn_bars *bars,
                             struct dqn_walk *walk) {
@@ -535,8 +540,8 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
     dqn_bars_free(&bars);
     set_reading(options, false);
     if (status == DQN_OK && !options->quiet) {
-        dqn_info("walk-forward: %zu folds of %zu seeds over %zu bars", walk.n_folds, walk.n_seeds,
-                 walk.n_bars);
+        dqn_info("walk-forward: %zu fold%s of %zu seed%s over %zu bars", walk.n_folds,
+                 dqn_plural(walk.n_folds), walk.n_seeds, dqn_plural(walk.n_seeds), walk.n_bars);
     }
     if (status == DQN_OK) {
         status = dqn_walk_write(&walk, options->config, options->folder);
@@ -565,9 +570,10 @@ static enum dqn_status load_results(struct dqn_walk *walk, const char *folder) {
         DQN_TRY(join(result, sizeof result, place, "test.csv"));
         if (!is_file(result)) {
             return dqn_fail(DQN_ERR_CHECKPOINT,
-                            "%s: this walk-forward is not finished: %zu of %zu runs have no "
+                            "%s: this walk-forward is not finished: %zu of %zu run%s %s no "
                             "test.csv yet; go on with: dqn-train --resume %s",
-                            folder, n - walk->done, n, folder);
+                            folder, n - walk->done, n, dqn_plural(n),
+                            n - walk->done == 1 ? "has" : "have", folder);
         }
         DQN_TRY(read_result(run, result));
     }

@@ -61,6 +61,10 @@ struct dqn_walk_options {
     uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
 };
 
+/* What can be said of a walk-forward before anything is made or read: DQN_ERR_CONFIG for another
+ * environment than trading, DQN_ERR_DATA where data.file can be read only once. */
+enum dqn_status dqn_walk_check(const struct dqn_config *config);
+
 /* Runs what is not finished, and writes walk-forward.json and, at the end, out-of-sample.csv into
  * the folder. *stopped: it was interrupted, and goes on when called again. `out` may be NULL. */
 enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,

@@ -104,9 +104,10 @@ static enum dqn_status print_fold(const struct dqn_walk *walk, size_t fold, FILE
 enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out) {
     struct chain chain;
     fprintf(out,
-            "\nWalk-forward: %zu folds, %zu seeds each; %zu runs, each tested once. Sums of "
+            "\nWalk-forward: %zu fold%s, %zu seed%s each; %zu run%s, each tested once. Sums of "
             "log returns in %%.\n",
-            walk->n_folds, walk->n_seeds, walk->done);
+            walk->n_folds, dqn_plural(walk->n_folds), walk->n_seeds, dqn_plural(walk->n_seeds),
+            walk->done, dqn_plural(walk->done));
     fprintf(out, "fold  training bars    validation       test             median of the seeds, "
                  "range\n");
     for (size_t fold = 0; fold < walk->n_folds && fold_is_done(walk, fold); fold++) {
@@ -117,11 +118,14 @@ enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out) {
     }
     DQN_TRY(chain_folds(walk, &chain));
     fprintf(out,
-            "out of sample, the %s seeds chained: %zu steps, log return %+.2f %% (the "
+            "out of sample, the %s seeds chained: %zu step%s, log return %+.2f %% (the "
             "market %+.2f %%),\n",
-            dqn_seed_choice(walk->n_seeds), chain.steps, 100.0 * chain.gain, 100.0 * chain.market);
-    fprintf(out, "Sharpe ratio %.2f (%.0f bars a year), largest drawdown %.2f %%\n",
-            chain.performance.sharpe, walk->bars_per_year, 100.0 * chain.performance.max_drawdown);
+            dqn_seed_choice(walk->n_seeds), chain.steps, dqn_plural(chain.steps),
+            100.0 * chain.gain, 100.0 * chain.market);
+    fprintf(out, "Sharpe ratio %.2f (%.0f bar%s a year), largest drawdown %.2f %%\n",
+            chain.performance.sharpe, walk->bars_per_year,
+            dqn_plural((uint64_t)llround(walk->bars_per_year)),
+            100.0 * chain.performance.max_drawdown);
     return DQN_OK;
 }
 

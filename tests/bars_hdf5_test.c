@@ -3,6 +3,7 @@
 #include <hdf5.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -353,6 +354,90 @@ Test(bars_hdf5, refusals) {
         H5Dcreate2(file, "open", H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
     refused(file, path, "/open has 2 dimensions; expected 1");
+}
+
+/* A column whose numbers are in another file, which takes the place of a file's own. */
+static void put_outside(hid_t file, const char *name, hid_t type, hid_t creation) {
+    const hsize_t n = CANONICAL_BARS, any = H5S_UNLIMITED;
+    const hid_t space = H5Screate_simple(1, &n, &any);
+    const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    cr_assert_geq(dataset, 0);
+    H5Dclose(dataset);
+    H5Pclose(creation);
+    H5Sclose(space);
+}
+
+static hid_t external_storage(void) {
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(creation, "/tmp/dqn-no-such-file.raw", 0, H5F_UNLIMITED);
+    return creation;
+}
+
+/* Made of all that a dataset in `source` has, so that its very extent is in there. */
+static hid_t made_of(const char *source) {
+    const hsize_t n = CANONICAL_BARS, any = H5S_UNLIMITED, first = 0, one = 1;
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    const hid_t space = H5Screate_simple(1, &n, &any);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &any, &one);
+    cr_assert_geq(H5Pset_virtual(creation, space, source, "x", space), 0);
+    H5Sclose(space);
+    return creation;
+}
+
+/* Datasets and tables; no matter which column; the other file is not opened: here it is a pipe in
+ * which a reader would wait for ever, until the test's time is over. */
+Test(bars_hdf5, data_in_other_files, .timeout = 20) {
+    char path[64], pipe_path[64];
+    snprintf(pipe_path, sizeof pipe_path, "/tmp/dqn-bars-pipe-%d", (int)getpid());
+    cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+    static const char *const columns_tried[] = {"timestamp", "open", "volume"};
+    for (size_t i = 0; i < DQN_COUNT_OF(columns_tried); i++) {
+        const char *const name = columns_tried[i];
+        const hid_t type = i == 0 ? H5T_STD_I64LE : H5T_IEEE_F64LE;
+        char part[160];
+        hid_t file = create(path);
+        put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, name);
+        put_outside(file, name, type, external_storage());
+        snprintf(part, sizeof part,
+                 "%s: the data of /%s lie in other files (it has external storage)", path, name);
+        refused(file, path, part);
+        file = create(path);
+        put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, name);
+        put_outside(file, name, type, made_of(pipe_path));
+        snprintf(part, sizeof part, "the data of /%s lie in other files (it is a virtual dataset)",
+                 name);
+        refused(file, path, part);
+        cr_expect_not_null(strstr(dqn_error_text(), "h5repack -l CONTI"));
+    }
+    char other[64], part[160];
+    hid_t file = create(other);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, NULL);
+    H5Fclose(file);
+    file = create(path);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
+    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
+    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
+             path);
+    refused(file, path, part);
+    cr_expect_not_null(strstr(dqn_error_text(), "h5repack --merge OLD.h5"));
+    unlink(other);
+    file = create(path);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
+    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
+    refused(file, path, "/low is not a dataset, or a link that leads nowhere");
+    const hid_t row = H5Tcreate(H5T_COMPOUND, 40);
+    H5Tinsert(row, "time", 0, H5T_NATIVE_INT64);
+    for (size_t c = 0; c < 4; c++) {
+        H5Tinsert(row, names[c], 8 + 8 * c, H5T_NATIVE_DOUBLE);
+    }
+    file = create(path);
+    put_outside(file, "bars", row, external_storage());
+    refused(file, path, "the data of /bars lie in other files (it has external storage)");
+    file = create(path);
+    put_outside(file, "bars", row, made_of(pipe_path));
+    refused(file, path, "the data of /bars lie in other files (it is a virtual dataset)");
+    H5Tclose(row);
+    unlink(pipe_path);
 }
 
 Test(bars_hdf5, cut_file) {

@@ -141,6 +141,23 @@ Test(base, bytes_and_counts_read_well) {
         cr_expect_str_eq(dqn_format_bytes(text, sizeof text, cases[i].value), cases[i].bytes);
         cr_expect_str_eq(dqn_format_count(text, sizeof text, cases[i].value), cases[i].count);
     }
+    static const struct {
+        double seconds;
+        const char *text;
+    } lengths[] = {{0.0, "0 s"},           {0.25, "0.25 s"},
+                   {1.0, "1 s"},           {59.0, "59 s"},
+                   {60.0, "1 min"},        {90.0, "90 s"},
+                   {900.0, "15 min"},      {3600.0, "1 h"},
+                   {5400.0, "90 min"},     {14400.0, "4 h"},
+                   {86400.0, "1 day"},     {604800.0, "7 days"},
+                   {2678400.0, "31 days"}, {2629746.0, "2,629,746 s"},
+                   {7.5, "7.5 s"}};
+    for (size_t i = 0; i < DQN_COUNT_OF(lengths); i++) {
+        cr_expect_str_eq(dqn_format_length(text, sizeof text, lengths[i].seconds), lengths[i].text);
+    }
+    cr_expect_str_eq(dqn_plural(0), "s");
+    cr_expect_str_eq(dqn_plural(1), "");
+    cr_expect_str_eq(dqn_plural(2), "s");
     for (size_t size = 1; size < 12; size++) {
         dqn_format_count(text, size, 1234567);
         cr_expect_lt(strlen(text), size);

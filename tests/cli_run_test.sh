@@ -163,10 +163,19 @@ loses "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu
 loses "$bin/dqn-data" check --set synthetic.bars=3000 --parts 2 --quiet
 loses "$bin/dqn-data" describe --set synthetic.bars=3000
 expect 0 "$bin/dqn-data" describe --set synthetic.bars=3000
-says out 'data: 3,000 bars of 900 s'
+says out 'data: 3,000 bars of 15 min'
 says out 'data: 6 gaps (6 regular closures such as weekends, 0 irregular), 1 segment,'
 [ ! -s err ] || fail 'dqn-data describe answers on standard error'
 loses "$bin/dqn-data" --help
+# Lengths and counts as a person says them.
+{
+  echo time,open,high,low,close
+  for month in 2019-{01..12} 2020-{01,02}; do echo "$month-01,1,2,1,2"; done
+} >months.csv
+expect 0 "$bin/dqn-data" describe months.csv
+says out 'data: 14 bars of 31 days, 2019-01-01 00:00:00 to 2020-02-01'
+expect 0 "$bin/dqn-data" check --set synthetic.bars=3000 --parts 1 --quiet
+says out 'passed: 1 prefix, 1 suffix'
 # A signal while the folder is made waits until it can be removed again.
 for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
   "$train" short.yaml --quiet --name early --set output=early 2>err &
@@ -179,11 +188,48 @@ for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
 done
 # What was written, where the loading lines are: not on standard output. --quiet says nothing.
 expect 0 "$bin/dqn-data" synth ou written.csv --set synthetic.bars=2000
-says err "written: written.csv: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
+says err "written: written.csv: 2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, "
 expect 0 "$bin/dqn-data" convert written.csv written.h5
-says err "written: written.h5: 2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
+says err "written: written.h5: 2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
   awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
 [ ! -s out ] || fail 'dqn-data convert writes to standard output'
+# A name that is a link stays one, and what it leads to is written, be it there or not.
+mkdir linked
+for kind in csv h5; do
+  echo old >linked/there.$kind
+  ln -s linked/there.$kind there.$kind
+  ln -s ../absent.$kind linked/absent.$kind
+  ln -s "$PWD/linked/absent.$kind" absent-link.$kind
+  expect 0 "$bin/dqn-data" synth ou there.$kind --set synthetic.bars=2000
+  expect 0 "$bin/dqn-data" synth ou absent-link.$kind --set synthetic.bars=2000
+  cmp -s linked/there.$kind written.$kind || fail "the file that a link leads to was not written"
+  cmp -s absent.$kind written.$kind || fail "a link to no file yet does not make it"
+  [ -L there.$kind ] && [ -L absent-link.$kind ] && [ -L linked/absent.$kind ] ||
+    fail "a file took a link's place"
+done
+expect 0 "$bin/dqn-data" convert written.csv there.h5
+cmp -s linked/there.h5 written.h5 || fail 'convert does not follow a link'
+ln -s round.h5 round.h5
+expect 5 "$bin/dqn-data" convert written.csv round.h5
+says err 'round.h5: where it leads cannot be found: Too many levels of symbolic links; name another'
+# What a file would replace is refused and stays; a CSV goes into a pipe.
+mkfifo pipe.h5 pipe.csv
+mkdir folder.h5 folder.csv
+ln -s /dev/null null.h5
+ln -s pipe.h5 to-pipe.h5
+for what in 'pipe.h5: is a pipe' 'to-pipe.h5: is a pipe' 'folder.h5: is a folder' \
+  'folder.csv: is a folder' 'null.h5: is a device'; do
+  expect 5 "$bin/dqn-data" synth ou "${what%%:*}" --set synthetic.bars=2000
+  says err "$what, which a file would replace; name another file, or remove it"
+done
+expect 5 "$bin/dqn-data" convert none.csv pipe.h5 # before the data are read
+[ -p pipe.h5 ] && [ -d folder.h5 ] && [ -d folder.csv ] && [ -L null.h5 ] && [ -L to-pipe.h5 ] ||
+  fail 'what was refused is gone'
+cat pipe.csv >piped.csv &
+expect 0 "$bin/dqn-data" synth ou pipe.csv --set synthetic.bars=2000
+wait $!
+cmp -s piped.csv written.csv || fail 'a CSV through a pipe is another'
+[ -z "$(find . -name '.tmp*')" ] || fail 'left-overs of refused files'
 cut -d, -f1-5 written.csv | sed '5,6d' >holes.csv
 expect 3 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=ffill
 says err 'holes.h5: 2 filled-in bars would lose the mark, as there is no volume'
@@ -436,6 +482,9 @@ eval: {episodes: 2}
 walk_forward: {train: 2000, validation: 500, test: 500, embargo: 16, seeds: 2}
 YAML
 expect 0 "$train" walk.yaml --quiet
+expect 0 "$train" walk.yaml --name single --set synthetic.bars=3100 --set walk_forward.seeds=1
+says err 'walk-forward: 1 fold of 1 seed over 3100 bars'
+says out 'Walk-forward: 1 fold, 1 seed each; 1 run, each tested once.'
 # ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
 mkfifo slow.csv
 "$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet
@@ -460,23 +509,36 @@ stopped_reading "$bin/dqn-bench" collect --set env.name=trading --set data.file=
   --set device=cpu
 stopped_reading "$train" walk.yaml --set walk_forward.train=0 --set data.file=slow.csv --name alone
 says err 'before the training began'
-stopped_reading "$train" walk.yaml --set data.file=slow.csv --name stopped
-says err "everything is saved: dqn-train --resume $PWD/checkpoints/stopped-1"
-# And while its first run reads the data again, where nobody writes the pipe.
-cat walked.csv >slow.csv &
-"$train" --resume checkpoints/stopped-1 >out 2>err </dev/null &
-pid=$!
-for ((i = 0; i < 500; i++)); do
-  [ -e checkpoints/stopped-1/fold-01-seed-1/config.yaml ] && break
-  sleep 0.02
-done
-sleep 0.3
-{ sleep 5; : >slow.csv; } &
-writer=$!
-stopped_soon "$pid" 143
-kill "$writer"
-says err "everything is saved: dqn-train --resume"
+# A walk-forward reads the data once a run: a pipe is refused, at once and without a trace.
+expect 3 timeout 20 "$train" walk.yaml --set data.file=slow.csv --name once
+says err "$PWD/slow.csv: is a pipe, which gives its bytes once, but walk-forward reads the data again"
+says err 'save it to a file first, and give that as data.file'
+[ ! -e checkpoints/once-1 ] || fail 'a walk-forward that was refused left its folder'
 rm slow.csv
+# Stopped while it reads for its folds, and while its first run reads the data again, which takes long
+# enough here: neither has gone on to what comes after that.
+cp long.csv slow.csv
+# stopped_walk FILE NEXT COMMAND...: SIGTERM soon after FILE is there, and before NEXT is.
+stopped_walk() {
+  local there=$1 next=$2 i
+  shift 2
+  step=$((step + 1))
+  "$@" >out 2>err </dev/null &
+  local pid=$!
+  for ((i = 0; i < 1000; i++)); do
+    [ -e "$there" ] && break
+    sleep 0.01
+  done
+  sleep 0.1
+  stopped_soon "$pid" 143
+  [ -e "$there" ] || fail "it was not begun: no $there"
+  [ ! -e "$next" ] || fail "it was not stopped while it read: $next"
+  says err 'everything is saved: dqn-train --resume '
+}
+stopped_walk checkpoints/stopped-1/config.yaml checkpoints/stopped-1/walk-forward.json \
+  "$train" walk.yaml --set data.file=slow.csv --name stopped
+stopped_walk checkpoints/stopped-1/fold-01-seed-1/config.yaml \
+  checkpoints/stopped-1/fold-01-seed-1/metrics.csv "$train" --resume checkpoints/stopped-1
 cp walked.csv slow.csv
 expect 0 "$train" --resume checkpoints/stopped-1 --quiet
 cmp -s checkpoints/stopped-1/out-of-sample.csv checkpoints/piped-1/out-of-sample.csv ||

@@ -94,7 +94,7 @@ expect 0 "$bin/dqn-data" synth realistic hours.csv --quiet \
   --set synthetic.bars=1000 --set synthetic.bar_seconds=3600
 expect 0 "$bin/dqn-eval" $run --latest hours.csv --json
 grep -q '"bar_seconds": 3600,' out || fail "no length of bars: $(cat out)"
-grep -q "hours.csv has bars of 3600 s, and this agent was trained on bars of 900 s" err ||
+grep -q "hours.csv has bars of 1 h, and this agent was trained on bars of 15 min" err ||
   fail "no warning of hourly bars: $(cat err)"
 
 expect 2 "$bin/dqn-eval" $run --latest until.csv --exposure 3
@@ -125,6 +125,21 @@ grep -q "No such file" err && fail "the reason is another one: $(cat err)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
 
+# A file that is a link stays it; what is no file stays too, and then nothing is written.
+mkdir linked
+echo old >elsewhere.html
+ln -s ../elsewhere.html linked/report.html
+expect 0 "$bin/dqn-eval" $run --report linked
+[ -L linked/report.html ] || fail "a report took the place of a link"
+grep -q '</html>' elsewhere.html || fail "what a link leads to was not written"
+cp linked/report.json before.json
+rm linked/fills.csv
+mkfifo linked/fills.csv
+expect 5 "$bin/dqn-eval" $run --report linked --trials 9
+says err "linked/fills.csv: is a pipe, which a file would replace"
+[ -p linked/fills.csv ] || fail "a report took the place of a pipe"
+cmp -s linked/report.json before.json || fail "half of a report was written"
+[ -z "$(find linked -name '.tmp*')" ] || fail "left-overs of a refused report"
 # A signal at any moment: the whole old report or the whole new one, and nothing beside it.
 inodes() {
   for file in report.json report.html equity.csv trades.csv fills.csv steps.csv; do

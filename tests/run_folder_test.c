@@ -472,6 +472,14 @@ Test(run_folder, a_latest_that_is_no_link_is_left_alone) {
     cr_assert_eq(store_count(output, ".tmp-"), 0);
 }
 
+static void touch(const char *folder, const char *name) {
+    char file[DQN_TEXT_MAX + 32];
+    snprintf(file, sizeof file, "%s/%s", folder, name);
+    FILE *f = fopen(file, "w");
+    cr_assert_not_null(f);
+    fclose(f);
+}
+
 /* A run that could not begin leaves neither a folder nor a latest that leads to it. */
 Test(run_folder, a_discarded_run_leaves_no_trace) {
     struct dqn_run_folder good, bad;
@@ -485,21 +493,20 @@ Test(run_folder, a_discarded_run_leaves_no_trace) {
     cr_assert_eq(dqn_run_folder_create(&good, root, "run", NULL), DQN_OK);
     cr_assert_eq(dqn_run_folder_create(&bad, root, "run", NULL), DQN_OK);
     cr_assert_eq(dqn_run_folder_write_config(bad.path, "seed: 1\n", NULL), DQN_OK);
+    touch(bad.path, "metrics.csv");
+    touch(bad.path, "metrics.csv.new");
     dqn_run_folder_discard(&bad, NULL);
     cr_expect_eq(access(bad.path, F_OK), -1);
     cr_assert_gt(readlink(path, target, sizeof target - 1), 0);
     cr_expect_str_eq(target, "run-1");
-    /* What holds more than that stays. */
+    /* What holds anything else stays, whole. */
     cr_assert_eq(dqn_run_folder_create(&bad, root, "run", NULL), DQN_OK);
-    for (int i = 0; i < 3; i++) {
-        char file[DQN_TEXT_MAX + 16];
-        snprintf(file, sizeof file, "%s/f%d", bad.path, i);
-        FILE *f = fopen(file, "w");
-        cr_assert_not_null(f);
-        fclose(f);
-    }
+    cr_assert_eq(dqn_run_folder_write_config(bad.path, "seed: 1\n", NULL), DQN_OK);
+    touch(bad.path, "notes");
     dqn_run_folder_discard(&bad, NULL);
-    cr_expect_eq(access(bad.path, F_OK), 0);
+    cr_expect_eq(store_count(bad.path, "notes"), 1);
+    cr_expect_eq(store_count(bad.path, "config.yaml"), 1);
+    cr_expect_eq(store_count(bad.path, "lock"), 1);
     dqn_run_folder_close(&good);
 }
 
@@ -509,14 +516,8 @@ Test(run_folder, a_run_undone_leaves_no_trace) {
     struct dqn_run_folder_undo undo;
     OK(dqn_run_folder_create(&run, output, "run", NULL));
     OK(dqn_run_folder_undo_plan(&undo, &run));
-    static const char *const names[] = {"metrics.csv", "metrics.csv.new"};
-    for (size_t i = 0; i < DQN_COUNT_OF(names); i++) {
-        char file[DQN_TEXT_MAX + 32];
-        snprintf(file, sizeof file, "%s/%s", run.path, names[i]);
-        FILE *f = fopen(file, "w");
-        cr_assert_not_null(f);
-        fclose(f);
-    }
+    touch(run.path, "metrics.csv");
+    touch(run.path, "metrics.csv.new");
     dqn_run_folder_undo(&undo);
     struct stat info;
     cr_expect_not(exists(run.path));

@@ -109,4 +109,48 @@ got=0
 wait "$long" || got=$?
 [ "$got" -eq 130 ] || fail "a stopped sweep: exit $got ($(tail -2 long.txt))"
 [ -n "$(find long -name 'epoch-*.h5')" ] || fail 'the stopped trial saved nothing'
+
+# ---- output that cannot be written: one line, or none where nobody reads; no trial goes on ----
+# ended NAME CODE LINES: how the last sweep ended, with how many lines on standard error, and that a
+# long trial of it ended with it, saved.
+ended() {
+  [ "$code" -eq "$2" ] || fail "$1: exit code $code instead of $2"
+  [ "$(wc -l <err)" -eq "$3" ] || fail "$1: not $3 lines on standard error"
+  ! pgrep -f -- "output=$PWD/$1/" >/dev/null || fail "$1: a trial goes on"
+}
+# Two trials at once: the first ends, whose line cannot be printed; the other trains on.
+cat >program <<SH
+#!/bin/sh
+case "\$*" in *trial-0000*) ;; *) set -- "\$@" --set train.env_steps=1e8 ;; esac
+exec $bin/dqn-train "\$@"
+SH
+chmod +x program
+spec full 's/output:.*/output: full/; s/^program:.*/program: program/; s/^overrides:.*/parallel: 2/'
+sed 's/output: full/output: pipe/' full.yaml >pipe.yaml
+code=0
+"$python" "$sweep" full.yaml >/dev/full 2>err </dev/null || code=$?
+ended full 5 1
+says err 'the standard output could not be written: No space left on device'
+code=0
+mkfifo shut
+"$python" "$sweep" pipe.yaml >shut 2>err </dev/null &
+pid=$!
+: <shut
+wait "$pid" || code=$?
+ended pipe 141 0
+for folder in full pipe; do
+  [ -n "$(find $folder -name 'epoch-*.h5')" ] || fail "$folder: nothing saved"
+done
+code=0
+"$python" "$sweep" --help >/dev/full 2>err || code=$?
+ended help 5 1
+code=0
+"$python" "$sweep" good.yaml --report >/dev/full 2>err || code=$?
+ended report 5 1
+code=0
+"$python" "$sweep" good.yaml --report >&- 2>err || code=$?
+ended closed 5 1
+mv "study ü ?/results.csv" kept.csv && mkdir "study ü ?/results.csv"
+expect 5 "$python" "$sweep" good.yaml --report
+says err 'results.csv: Is a directory'
 finish sweep_cli

@@ -347,7 +347,7 @@ Test(walk_report, even_number_of_seeds) {
     cr_expect_not_null(strstr(text, "test    +50.00   epoch 0\n"), "%s", text);
     cr_expect_not_null(strstr(text, "test    +25.00   epoch 0   lower median by validation\n"),
                        "%s", text);
-    cr_expect_not_null(strstr(text, "out of sample, the lower median seeds chained: 1 steps"), "%s",
+    cr_expect_not_null(strstr(text, "out of sample, the lower median seeds chained: 1 step,"), "%s",
                        text);
     free(text);
     load("walk_forward: {train: 1000, validation: 200, test: 100, seeds: 2}\n", 0, NULL);

@@ -81,16 +81,13 @@ static const char *stamp_text(char *text, size_t size, int64_t time_ns) {
 }
 
 const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars) {
-    char first[32], last[32], count[32];
-    snprintf(text, size, "%s bars of %g s, %s to %s UTC",
-             dqn_format_count(count, sizeof(count), bars->n), bars->info.bar_seconds,
+    char first[32], last[32], count[32], length[32];
+    snprintf(text, size, "%s bars of %s, %s to %s UTC",
+             dqn_format_count(count, sizeof(count), bars->n),
+             dqn_format_length(length, sizeof(length), bars->info.bar_seconds),
              stamp_text(first, sizeof(first), bars->time_ns[0]),
              stamp_text(last, sizeof(last), bars->time_ns[bars->n - 1]));
     return text;
-}
-
-static const char *plural(size_t n) {
-    return n == 1 ? "" : "s";
 }
 
 /* One line of what was done to the rows; nothing when nothing was. */
@@ -99,11 +96,12 @@ static void print_repairs(const struct dqn_bars_info *info) {
         dqn_info("data: newest row first, read in reverse");
     }
     if (info->n_empty > 0) {
-        dqn_info("data: %zu row%s without prices left out", info->n_empty, plural(info->n_empty));
+        dqn_info("data: %zu row%s without prices left out", info->n_empty,
+                 dqn_plural(info->n_empty));
     }
     if (info->n_first_of_two > 0) {
         dqn_info("data: %zu stamp%s in an hour that clocks had twice, taken for the first",
-                 info->n_first_of_two, plural(info->n_first_of_two));
+                 info->n_first_of_two, dqn_plural(info->n_first_of_two));
     }
     if (info->spread_unused) {
         dqn_info("data: the spread column is left out; set data.point to the price of one of its "
@@ -117,15 +115,15 @@ static void print_repairs(const struct dqn_bars_info *info) {
     }
     if (info->n_duplicates > 0) {
         dqn_info("data: %zu repeated row%s dropped", info->n_duplicates,
-                 plural(info->n_duplicates));
+                 dqn_plural(info->n_duplicates));
     }
     if (info->n_adjustments > 0) {
         dqn_info("data: prices scaled by adjusted close / close, whose ratio changes at %zu bar%s",
-                 info->n_adjustments, plural(info->n_adjustments));
+                 info->n_adjustments, dqn_plural(info->n_adjustments));
     }
     if (info->n_repaired > 0) {
         dqn_info("data: high or low widened to the other prices in %zu bar%s", info->n_repaired,
-                 plural(info->n_repaired));
+                 dqn_plural(info->n_repaired));
     }
 }
 
@@ -139,7 +137,7 @@ static const char *gap_kinds(char *text, size_t size, const struct dqn_bars *bar
                  " (in less than three weeks closing hours cannot be told from others)");
     } else if (info->n_gaps > 0) {
         snprintf(text, size, " (%zu regular closure%s such as weekends, %zu irregular)",
-                 info->n_regular, plural(info->n_regular), info->n_gaps - info->n_regular);
+                 info->n_regular, dqn_plural(info->n_regular), info->n_gaps - info->n_regular);
     }
     return text;
 }
@@ -155,12 +153,12 @@ static void print_info(const struct dqn_bars *bars) {
         n_filled += bars->untradable[i];
     }
     dqn_info("data: %zu gap%s%s, %zu segment%s, %zu bar%s filled in, %s", info->n_gaps,
-             plural(info->n_gaps), gap_kinds(kinds, sizeof(kinds), bars), bars->n_segments,
-             plural(bars->n_segments), n_filled, plural(n_filled),
+             dqn_plural(info->n_gaps), gap_kinds(kinds, sizeof(kinds), bars), bars->n_segments,
+             dqn_plural(bars->n_segments), n_filled, dqn_plural(n_filled),
              bars->volume == NULL ? "no volume" : "with volume");
     if (info->n_zero_volume > 0) {
         dqn_info("data: %zu bar%s without volume", info->n_zero_volume,
-                 plural(info->n_zero_volume));
+                 dqn_plural(info->n_zero_volume));
     }
     print_repairs(info);
     dqn_info("data: SHA-256 %s", info->sha256);

@@ -43,12 +43,15 @@ struct dqn_bars {
  * DQN_ERR_DATA with file:line:column for bad data. Messages name the path, and not the key: the
  * programs put paths of their command lines there. */
 enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *config, bool quiet);
+/* For who reads the data more than once: DQN_ERR_DATA with `why` when one of data.file is a pipe or
+ * a device, which gives its bytes once and would be waited for without end. */
+enum dqn_status dqn_bars_check_reread(const struct dqn_config *config, const char *why);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);
 void dqn_bars_free(struct dqn_bars *bars);
 
-/* "2,000 bars of 900 s, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC" into a caller's buffer of
+/* "2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC" into a caller's buffer of
  * 128 bytes or more; returns it. */
 const char *dqn_bars_span_text(char *text, size_t size, const struct dqn_bars *bars);
 

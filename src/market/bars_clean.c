@@ -17,7 +17,7 @@ static enum dqn_status check_count(struct dqn_raw_rows *rows,
     }
     if (rows->n < 2) {
         return dqn_fail(DQN_ERR_DATA, "%s: %zu row%s of data; at least 2 are needed",
-                        rows->paths[0], rows->n, rows->n == 1 ? "" : "s");
+                        rows->paths[0], rows->n, dqn_plural(rows->n));
     }
     return DQN_OK;
 }
@@ -112,10 +112,12 @@ static enum dqn_status check_filled(const struct dqn_raw_rows *rows, size_t fill
     if (filled <= 100000 + 10 * rows->n) {
         return DQN_OK;
     }
+    char length[32];
     return dqn_fail(DQN_ERR_DATA,
-                    "%s: data.gaps: ffill would add %zu bars of %.9g s to %zu rows, more than ten "
+                    "%s: data.gaps: ffill would add %zu bars of %s to %zu rows, more than ten "
                     "times as many; set data.gaps to segment or keep",
-                    rows->paths[0], filled, (double)bar_ns / 1e9, rows->n);
+                    rows->paths[0], filled,
+                    dqn_format_length(length, sizeof(length), (double)bar_ns / 1e9), rows->n);
 }
 
 /* Counts gaps and segments; *filled is the number of bars that ffill adds. */

@@ -67,8 +67,8 @@ static enum dqn_status check_width(const struct csv_reader *reader, uint64_t lin
     }
     char message[200];
     snprintf(message, sizeof(message),
-             "the row has %zu cells where the table has %zu columns; correct the row%s", n,
-             reader->dialect.n_columns,
+             "the row has %zu cell%s where the table has %zu columns; correct the row%s", n,
+             dqn_plural(n), reader->dialect.n_columns,
              reader->dialect.separator == ',' && n > reader->dialect.n_columns
                  ? " (decimal commas need ; or tab between cells)"
                  : "");

@@ -178,3 +178,20 @@ done:
     free_list(&list);
     return status;
 }
+
+enum dqn_status dqn_bars_check_reread(const struct dqn_config *config, const char *why) {
+    struct file_list list = {0, 0, NULL};
+    enum dqn_status status = list_files(&list, config);
+    for (size_t i = 0; status == DQN_OK && i < list.n; i++) {
+        struct stat state;
+        if (stat(list.paths[i], &state) == 0 && !S_ISREG(state.st_mode) &&
+            !S_ISDIR(state.st_mode)) {
+            status = dqn_fail(DQN_ERR_DATA,
+                              "%s: is a %s, which gives its bytes once, but %s; save it to a file "
+                              "first, and give that as data.file",
+                              list.paths[i], S_ISFIFO(state.st_mode) ? "pipe" : "device", why);
+        }
+    }
+    free_list(&list);
+    return status;
+}

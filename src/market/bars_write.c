@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../file_ops.h"
@@ -20,6 +19,7 @@ static bool write_column(hid_t file, const char *name, hid_t stored, hid_t type,
     H5Pset_chunk(layout, 1, &chunk);
     H5Pset_shuffle(layout);
     H5Pset_deflate(layout, 4);
+    H5Pset_obj_track_times(layout, false); /* the same bars are the same bytes */
     const hid_t dataset = H5Dcreate2(file, name, stored, space, H5P_DEFAULT, layout, H5P_DEFAULT);
     const bool good =
         dataset >= 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
@@ -126,14 +126,18 @@ static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *tempo
     return status == DQN_OK && error != 0 ? not_written(path, error) : status;
 }
 
+struct place {
+    char target[4096], temporary[4096];
+};
+
 /* Puts a temporary in place, or after an error removes it. */
-static enum dqn_status finish(enum dqn_status status, const char *temporary, const char *path) {
+static enum dqn_status finish(enum dqn_status status, const struct place *place) {
     if (status == DQN_OK) {
-        status = dqn_file_commit(NULL, temporary, path);
+        status = dqn_file_commit(NULL, place->temporary, place->target);
     } else {
-        unlink(temporary);
+        unlink(place->temporary);
     }
-    dqn_unfinished_done(temporary);
+    dqn_unfinished_done(place->temporary);
     return status;
 }
 
@@ -149,18 +153,24 @@ static enum dqn_status check_fills(const struct dqn_bars *bars, const char *path
             DQN_ERR_DATA,
             "%s: %zu filled-in bar%s would lose the mark, as there is no volume, whose 0 "
             "it is: convert with data.gaps=keep, and fill in when the file is used",
-            path, n_filled, n_filled == 1 ? "" : "s");
+            path, n_filled, dqn_plural(n_filled));
     }
     return DQN_OK;
 }
 
+/* Names the file to write, what it leads to, and the name it has until it is finished. */
+static enum dqn_status begin(const struct dqn_bars *bars, const char *path, struct place *place) {
+    DQN_TRY(check_fills(bars, path));
+    DQN_TRY(dqn_file_target(place->target, sizeof(place->target), path));
+    DQN_TRY(dqn_file_temporary(place->temporary, sizeof(place->temporary), place->target));
+    return dqn_unfinished_add(place->temporary);
+}
+
 enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
                                     const struct dqn_config_data *config) {
-    char temporary[DQN_TEXT_MAX + 32];
-    DQN_TRY(check_fills(bars, path));
-    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
-    DQN_TRY(dqn_unfinished_add(temporary));
-    return finish(write_hdf5(bars, temporary, path, config), temporary, path);
+    struct place place;
+    DQN_TRY(begin(bars, path, &place));
+    return finish(write_hdf5(bars, place.temporary, path, config), &place);
 }
 
 /* The rows; 0, or the errno of what failed. The file stays open. */
@@ -181,7 +191,7 @@ static int print_rows(const struct dqn_bars *bars, FILE *file) {
     return !failed ? 0 : errno != 0 ? errno : EIO;
 }
 
-/* Writes to what is no file that could be replaced: a pipe, a device, a link. */
+/* Writes into what keeps no bytes that could be replaced: a pipe, a terminal. */
 static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *path) {
     const bool standard = strcmp(path, "-") == 0;
     FILE *const file = standard ? stdout : fopen(path, "w");
@@ -212,13 +222,11 @@ static enum dqn_status write_csv(const struct dqn_bars *bars, const char *tempor
 }
 
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
-    char temporary[DQN_TEXT_MAX + 32];
-    struct stat info;
-    DQN_TRY(check_fills(bars, path));
-    if (strcmp(path, "-") == 0 || (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))) {
+    struct place place;
+    if (strcmp(path, "-") == 0 || dqn_file_is_stream(path)) {
+        DQN_TRY(check_fills(bars, path));
         return write_in_place(bars, path);
     }
-    DQN_TRY(dqn_file_temporary(temporary, sizeof(temporary), path));
-    DQN_TRY(dqn_unfinished_add(temporary));
-    return finish(write_csv(bars, temporary, path), temporary, path);
+    DQN_TRY(begin(bars, path, &place));
+    return finish(write_csv(bars, place.temporary, path), &place);
 }

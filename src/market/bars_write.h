@@ -7,15 +7,16 @@
 /* Writes HDF5 that dqn_bars_load reads back bit for bit: one-dimensional datasets timestamp (int64
  * ns UTC), open, high, low, close (float64), and where the bars have them volume and spread (the
  * whole spread as a fraction of the price); attributes symbol, bar_seconds, timezone, bar_time,
- * schema. Written to a temporary file beside `path`, which then takes its place. DQN_ERR_DISK;
- * DQN_ERR_DATA for bars filled in where there is no volume, whose mark would be lost. */
+ * schema. The file is at any moment the old one or the new one, complete; where `path` is a
+ * symbolic link, that is what it leads to, and the link stays. DQN_ERR_DISK, also where a folder,
+ * pipe, socket or device has that name; DQN_ERR_DATA for bars filled in where there is no volume,
+ * whose mark would be lost. */
 enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *path,
                                     const struct dqn_config_data *config);
 
 /* Writes CSV: time (ISO 8601, UTC), open, high, low, close, and volume where there is one; numbers
- * with 17 digits, which read back bit for bit. `path` "-" is the standard output. A file is at any
- * moment the old one or the new one, complete; pipes, devices and links are written to.
- * Errors as above. */
+ * with 17 digits, which read back bit for bit. `path` "-" is the standard output; a pipe or a
+ * terminal is written into, as CSV can be read from one. Else, and errors, as above. */
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path);
 
 #endif

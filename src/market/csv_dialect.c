@@ -160,10 +160,10 @@ static enum dqn_status refuse_bare(const char *path, const struct dqn_line *line
                         : n == 12 ? "12 columns are Binance klines, and the first row does not fit"
                                   : "without header 6, 7 and 12 columns are known";
     return dqn_fail(DQN_ERR_DATA,
-                    "%s:%llu:1: no header with open, high, low and close, and %zu columns from "
+                    "%s:%llu:1: no header with open, high, low and close, and %zu column%s from "
                     "\"%s\": %s; name the columns in data.columns",
-                    path, (unsigned long long)line->number, n, dqn_cell_show(&cells[0], shown),
-                    known);
+                    path, (unsigned long long)line->number, n, dqn_plural(n),
+                    dqn_cell_show(&cells[0], shown), known);
 }
 
 /* Names of header dialects, by a column that only they have. */
@@ -271,8 +271,9 @@ static enum dqn_status use_columns(struct dqn_csv_dialect *dialect, const char *
     struct dqn_cell names[DQN_LIST_MAX];
     if (config->columns.n != n_cells) {
         return dqn_fail(DQN_ERR_DATA,
-                        "%s:%llu:1: the row has %zu cells, but data.columns names %zu columns",
-                        path, (unsigned long long)line->number, n_cells, config->columns.n);
+                        "%s:%llu:1: the row has %zu cell%s, but data.columns names %zu column%s",
+                        path, (unsigned long long)line->number, n_cells, dqn_plural(n_cells),
+                        config->columns.n, dqn_plural(config->columns.n));
     }
     for (size_t i = 0; i < config->columns.n; i++) {
         names[i].text = config->columns.v[i];

@@ -409,9 +409,9 @@ enum dqn_status dqn_features_fit(const struct dqn_bars *bars, const float *raw, 
         const double sum = column_sum(bars, raw, first, last, k, 0.0, false, &rows);
         if (rows < 2) {
             return dqn_fail(DQN_ERR_DATA,
-                            "the training split has %zu bars after the warm-up of %d; at least 2 "
+                            "the training split has %zu bar%s after the warm-up of %d; at least 2 "
                             "are needed to fit the feature statistics: use more data",
-                            rows, DQN_MARKET_WARMUP);
+                            rows, dqn_plural(rows), DQN_MARKET_WARMUP);
         }
         mean[k] = sum / (double)rows;
         const double squares = column_sum(bars, raw, first, last, k, mean[k], true, &rows);

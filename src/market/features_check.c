@@ -103,11 +103,12 @@ enum dqn_status dqn_features_check(struct dqn_features_check *out, const struct 
     memset(out, 0, sizeof(*out));
     longest_segment(bars, &first, &last);
     if (last - first < 2 * DQN_MARKET_WARMUP) {
-        return dqn_fail(DQN_ERR_DATA,
-                        "the longest segment has %zu bars; the check needs %d, two warm-ups of the "
-                        "features: give more history%s",
-                        last - first, 2 * DQN_MARKET_WARMUP,
-                        bars->n >= 2 * DQN_MARKET_WARMUP ? ", or data.gaps: keep" : "");
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "the longest segment has %zu bar%s; the check needs %d, two warm-ups of the "
+            "features: give more history%s",
+            last - first, dqn_plural(last - first), 2 * DQN_MARKET_WARMUP,
+            bars->n >= 2 * DQN_MARKET_WARMUP ? ", or data.gaps: keep" : "");
     }
     view(&whole, segment, bars, first, last);
     struct work work = {&whole, options, compute, NULL, NULL, NULL};

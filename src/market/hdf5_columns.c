@@ -12,14 +12,54 @@ static bool link_exists(hid_t file, const char *name) {
     return H5Lexists(file, name, H5P_DEFAULT) > 0;
 }
 
+/* Whether a link led to a dataset of another file. */
+static bool is_elsewhere(hid_t file, hid_t dataset) {
+    char here[4096] = "", there[4096] = "";
+    return H5Fget_name(file, here, sizeof(here)) > 0 &&
+           H5Fget_name(dataset, there, sizeof(there)) > 0 && strcmp(here, there) != 0;
+}
+
+/* Refuses a dataset whose numbers are not in the file, which its SHA-256 would not speak of. Asked
+ * before anything else of a dataset, even its extent: for that HDF5 opens the other files of a
+ * virtual one. */
+static enum dqn_status check_inside(hid_t file, hid_t dataset, const char *path, const char *name) {
+    const hid_t layout = H5Dget_create_plist(dataset);
+    const char *what = NULL, *option = "-l CONTI";
+    if (is_elsewhere(file, dataset)) {
+        what = "it is an external link";
+        option = "--merge";
+    } else if (layout >= 0 && H5Pget_layout(layout) == H5D_VIRTUAL) {
+        what = "it is a virtual dataset";
+    } else if (layout >= 0 && H5Pget_external_count(layout) > 0) {
+        what = "it has external storage";
+    }
+    H5Pclose(layout);
+    if (what == NULL) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_DATA,
+                    "%s: the data of /%s lie in other files (%s), which are not read; put all into "
+                    "one file: h5repack %s OLD.h5 NEW.h5, or with Python's h5py copy each "
+                    "dataset by new[name] = old[name][()]",
+                    path, name, what, option);
+}
+
 /* Adds a root dataset as a column; its length must be that of the others. */
 static enum dqn_status add_dataset(struct dqn_h5_table *table, const char *path, const char *name) {
     hid_t dataset = H5I_INVALID_HID, space = H5I_INVALID_HID, type = H5I_INVALID_HID;
     enum dqn_status status = DQN_OK;
     dataset = H5Dopen2(table->file, name, H5P_DEFAULT);
     if (dataset < 0) {
-        return dqn_fail(DQN_ERR_DATA, "%s: /%s is not a dataset; expected numbers in one dimension",
-                        path, name);
+        return dqn_fail(
+            DQN_ERR_DATA,
+            "%s: /%s is not a dataset, or a link that leads nowhere; expected numbers in "
+            "one dimension",
+            path, name);
+    }
+    status = check_inside(table->file, dataset, path, name);
+    if (status != DQN_OK) {
+        H5Dclose(dataset);
+        return status;
     }
     space = H5Dget_space(dataset);
     type = H5Dget_type(dataset);
@@ -31,8 +71,9 @@ static enum dqn_status add_dataset(struct dqn_h5_table *table, const char *path,
     } else if (class != H5T_INTEGER && class != H5T_FLOAT) {
         status = dqn_fail(DQN_ERR_DATA, "%s: /%s does not hold integers or floats", path, name);
     } else if (table->n_columns > 0 && n[0] != table->n_rows) {
-        status = dqn_fail(DQN_ERR_DATA, "%s: /%s has %llu rows, but /%s has %zu", path, name,
-                          (unsigned long long)n[0], table->column[0].name, table->n_rows);
+        status = dqn_fail(DQN_ERR_DATA, "%s: /%s has %llu row%s, but /%s has %zu", path, name,
+                          (unsigned long long)n[0], dqn_plural(n[0]), table->column[0].name,
+                          table->n_rows);
     } else {
         struct dqn_h5_column *const column = &table->column[table->n_columns++];
         table->n_rows = (size_t)n[0];
@@ -190,6 +231,7 @@ static enum dqn_status open_compound(struct dqn_h5_table *table, const char *pat
     }
     snprintf(table->path, sizeof(table->path), "%s", search.path);
     table->dataset = H5Dopen2(table->file, search.path, H5P_DEFAULT);
+    DQN_TRY(check_inside(table->file, table->dataset, path, table->path));
     const hid_t type = H5Dget_type(table->dataset), space = H5Dget_space(table->dataset);
     hsize_t n[H5S_MAX_RANK] = {0};
     const int rank = H5Sget_simple_extent_dims(space, n, NULL);
@@ -235,8 +277,8 @@ static bool count_chunks(hid_t dataset, hsize_t *n) {
 }
 
 /* Rows for which a dataset has room in the file: chunks, none of which packs more than a thousand
- * rows into a byte; what was never written is read as zeros, and takes as long. SIZE_MAX where that
- * cannot be told: a dataset made of others. */
+ * rows into a byte; what was never written is read as zeros, and takes as long. SIZE_MAX where
+ * that cannot be told. */
 static size_t stored_rows(hid_t dataset) {
     const hid_t layout = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
     const H5D_layout_t kind = layout >= 0 ? H5Pget_layout(layout) : H5D_LAYOUT_ERROR;

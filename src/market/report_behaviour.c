@@ -103,8 +103,9 @@ static void heat_cell(const struct dqn_trading_report *r, int exposure, int cell
                : share < 0.0995 ? dqn_number(100.0 * share, 1)
                                 : dqn_number(100.0 * share, 0);
     }
-    fprintf(out, "<td style=\"background:rgba(59,130,246,%.3f)\" title=\"%llu times\">%s</td>",
-            count > 0 ? 0.08 + 0.6 * sqrt(share / most) : 0.0, (unsigned long long)count, text.s);
+    fprintf(out, "<td style=\"background:rgba(59,130,246,%.3f)\" title=\"%llu time%s\">%s</td>",
+            count > 0 ? 0.08 + 0.6 * sqrt(share / most) : 0.0, (unsigned long long)count,
+            dqn_plural(count), text.s);
 }
 
 void dqn_page_actions(const struct dqn_trading_report *r, FILE *out) {

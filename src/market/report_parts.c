@@ -110,23 +110,6 @@ struct dqn_cell_text dqn_minute_text(int64_t time_ns) {
     return time_text(time_ns, "%Y-%m-%d %H:%M");
 }
 
-struct dqn_cell_text dqn_bar_length_text(double seconds) {
-    static const struct {
-        double seconds;
-        const char *name;
-    } units[] = {{86400.0, "day"}, {3600.0, "h"}, {60.0, "min"}, {0.0, "s"}};
-    struct dqn_cell_text text;
-    size_t u = 0;
-    while (units[u].seconds > 0.0 &&
-           (seconds < units[u].seconds || fmod(seconds, units[u].seconds) != 0.0)) {
-        u++;
-    }
-    const double n = units[u].seconds > 0.0 ? seconds / units[u].seconds : seconds;
-    snprintf(text.s, sizeof text.s, "%s %s%s", dqn_plain(n).s, units[u].name,
-             u == 0 && n != 1.0 ? "s" : "");
-    return text;
-}
-
 struct dqn_cell_text dqn_figure_text(const struct dqn_figure *figure,
                                      const struct dqn_performance *p) {
     const double value = dqn_figure_value(figure, p);

@@ -17,9 +17,8 @@ struct dqn_cell_text dqn_money(double value);       /* "1,234,567", "12.34" */
 struct dqn_cell_text dqn_short_money(double value); /* "120k", "1.5M" */
 struct dqn_cell_text dqn_plain(double value);       /* as few digits as it takes */
 struct dqn_cell_text dqn_count_text(uint64_t value);
-struct dqn_cell_text dqn_day_text(int64_t time_ns);       /* "2021-03-04" */
-struct dqn_cell_text dqn_minute_text(int64_t time_ns);    /* "2021-03-04 12:30" */
-struct dqn_cell_text dqn_bar_length_text(double seconds); /* "15 min", "1 h", "1 day" */
+struct dqn_cell_text dqn_day_text(int64_t time_ns);    /* "2021-03-04" */
+struct dqn_cell_text dqn_minute_text(int64_t time_ns); /* "2021-03-04 12:30" */
 /* A figure of the list by its unit. */
 struct dqn_cell_text dqn_figure_text(const struct dqn_figure *figure,
                                      const struct dqn_performance *p);

@@ -18,18 +18,20 @@ static const char *short_name(const char *path) {
 }
 
 static void write_span(const struct dqn_trading_report *r, FILE *out) {
+    char length[32];
     if (r->ruined) {
         dqn_html_figure("bars", dqn_count_text(r->bars), out);
-        fprintf(out, " bars until its ruin, of ");
+        fprintf(out, " bar%s until its ruin, of ", dqn_plural(r->bars));
     }
     dqn_html_figure("split_bars", dqn_count_text(r->split_bars), out);
-    fprintf(out, " bars of %s, ", dqn_bar_length_text(r->market->bar_seconds).s);
+    fprintf(out, " bars of %s, ", dqn_format_length(length, sizeof length, r->market->bar_seconds));
     dqn_html_figure("market.first_time", dqn_day_text(r->first_time_ns), out);
     fprintf(out, " to ");
     dqn_html_figure("market.last_time", dqn_day_text(r->last_time_ns), out);
     fprintf(out, " &middot; ");
     dqn_html_figure("bars_per_year", dqn_number(r->bars_per_year, 0), out);
-    fprintf(out, " bars a year (%s)", r->bars_per_year_set ? "as configured" : "measured");
+    fprintf(out, " bar%s a year (%s)", dqn_plural((uint64_t)llround(r->bars_per_year)),
+            r->bars_per_year_set ? "as configured" : "measured");
 }
 
 void dqn_page_top(const struct dqn_trading_report *r, FILE *out) {
@@ -37,7 +39,7 @@ void dqn_page_top(const struct dqn_trading_report *r, FILE *out) {
             r->n_folds > 0 ? "Walk-forward report" : "Trading report");
     dqn_html_text(short_name(r->subject), out);
     if (r->n_folds > 0) {
-        fprintf(out, " out of sample, %zu fold%s</h1>\n", r->n_folds, r->n_folds == 1 ? "" : "s");
+        fprintf(out, " out of sample, %zu fold%s</h1>\n", r->n_folds, dqn_plural(r->n_folds));
     } else {
         fprintf(out, " on the %s split</h1>\n", dqn_split_name(r->split));
     }
@@ -224,14 +226,14 @@ static void write_random(const struct dqn_trading_report *r, FILE *out) {
     random_row("random times", "random_same_actions", &r->random_same, out);
     fprintf(out,
             "</tbody></table></div>\n<p class=\"note\">Total returns. Random, <span "
-            "data-key=\"random.runs\">%zu</span> runs: each bar one of the 45 actions.",
-            r->random.runs);
+            "data-key=\"random.runs\">%zu</span> run%s: each bar one of the 45 actions.",
+            r->random.runs, dqn_plural(r->random.runs));
     if (r->random_same.runs > 0) {
         fprintf(out,
-                " Random times, <span data-key=\"random_same_actions.runs\">%zu</span> runs: the "
+                " Random times, <span data-key=\"random_same_actions.runs\">%zu</span> run%s: the "
                 "agent's own actions, as often as it took them, but drawn blindly. An agent that "
                 "does not beat these has a preference, not a sense of time.",
-                r->random_same.runs);
+                r->random_same.runs, dqn_plural(r->random_same.runs));
     }
     fprintf(out, "</p>\n");
 }

@@ -22,7 +22,7 @@ double dqn_track_costs(const struct dqn_track *t) {
 /* Where it was judged: "on the test split". */
 static const char *place(const struct dqn_trading_report *r, char text[64]) {
     if (r->n_folds > 0) {
-        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds, r->n_folds == 1 ? "" : "s");
+        snprintf(text, 64, "out of sample over %zu fold%s", r->n_folds, dqn_plural(r->n_folds));
     } else {
         snprintf(text, 64, "on the %s split", dqn_split_name(r->split));
     }
@@ -85,7 +85,7 @@ static void judge_against_random(struct dqn_trading_report *r) {
     }
     append(text, size, " It ends above ");
     append_share(text, size, r->random.percentile);
-    append(text, size, " of %zu random runs", r->random.runs);
+    append(text, size, " of %zu random run%s", r->random.runs, dqn_plural(r->random.runs));
     if (r->random_same.runs > 0) {
         append(text, size, ", and above ");
         append_share(text, size, r->random_same.percentile);
@@ -136,12 +136,14 @@ static void warn_of_ruin(struct dqn_trading_report *r) {
     if (r->ruined) {
         const time_t seconds = (time_t)(r->ruin_time_ns / 1000000000);
         struct tm day;
+        char these[48];
+        snprintf(these, sizeof these, "these %zu bars", r->bars);
         gmtime_r(&seconds, &day);
         strftime(time, sizeof time, "%Y-%m-%d %H:%M", &day);
         warn(&r->verdict,
              "The account was ruined at bar %zu of %zu (%s UTC): no equity was left. It stays at "
-             "that; ratios, yearly figures and shares of bars are of these %zu bars.",
-             r->bars, r->split_bars, time, r->bars);
+             "that; ratios, yearly figures and shares of bars are of %s.",
+             r->bars, r->split_bars, time, r->bars == 1 ? "this bar" : these);
     }
 }
 
@@ -178,7 +180,7 @@ static void judge_warnings(struct dqn_trading_report *r) {
     }
     if (r->track.margin_calls > 0) {
         warn(v, "The broker closed the position %llu time%s: margin calls.",
-             (unsigned long long)r->track.margin_calls, r->track.margin_calls == 1 ? "" : "s");
+             (unsigned long long)r->track.margin_calls, dqn_plural(r->track.margin_calls));
     }
     if (r->reward_check.possible && !r->reward_check.holds) {
         warn(v,
@@ -239,10 +241,10 @@ static void print_row(FILE *out, const char *name, const struct dqn_performance 
 static void print_random(FILE *out, const char *name, const struct dqn_random_runs *random) {
     if (random->runs > 0) {
         fprintf(out,
-                "  %-15s %10.2f%%  mean of %zu runs, 5 %% to 95 %%: %.2f%% to %.2f%%; turnover "
+                "  %-15s %10.2f%%  mean of %zu run%s, 5 %% to 95 %%: %.2f%% to %.2f%%; turnover "
                 "%.1f\n",
-                name, 100.0 * expm1(random->mean), random->runs, 100.0 * expm1(random->low),
-                100.0 * expm1(random->high), random->turnover);
+                name, 100.0 * expm1(random->mean), random->runs, dqn_plural(random->runs),
+                100.0 * expm1(random->low), 100.0 * expm1(random->high), random->turnover);
     }
 }
 
@@ -312,7 +314,7 @@ void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
     format_day(last, r->last_time_ns);
     if (r->n_folds > 0) {
         snprintf(where, sizeof where, "%zu fold%s out of sample", r->n_folds,
-                 r->n_folds == 1 ? "" : "s");
+                 dqn_plural(r->n_folds));
     } else {
         snprintf(where, sizeof where, "%s split", dqn_split_name(r->split));
     }
@@ -320,8 +322,9 @@ void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
     if (r->ruined) {
         fprintf(out, "ruined after %zu of ", r->bars);
     }
-    fprintf(out, "%zu bars from %s to %s, %.0f bars a year (%s)\n", r->split_bars, first, last,
-            r->bars_per_year, r->bars_per_year_set ? "as configured" : "measured");
+    fprintf(out, "%zu bars from %s to %s, %.0f bar%s a year (%s)\n", r->split_bars, first, last,
+            r->bars_per_year, dqn_plural((uint64_t)llround(r->bars_per_year)),
+            r->bars_per_year_set ? "as configured" : "measured");
     print_verdict(r, out);
     print_comparison(r, out);
     print_folds(r, out);

@@ -17,9 +17,9 @@ static const char *const split_names[DQN_SPLITS] = {"training", "validation", "t
 static enum dqn_status place_explicit(struct dqn_market *market, const struct dqn_ints *bars) {
     if (bars->n != 2 * DQN_SPLITS) {
         return dqn_fail(DQN_ERR_CONFIG,
-                        "data.split_bars has %zu numbers; it needs 6: first and end bar of "
+                        "data.split_bars has %zu number%s; it needs 6: first and end bar of "
                         "training, validation and test",
-                        bars->n);
+                        bars->n, dqn_plural(bars->n));
     }
     int64_t before = 0;
     for (size_t i = 0; i < bars->n; i++) {
@@ -45,8 +45,8 @@ static enum dqn_status place_splits(struct dqn_market *market, const struct dqn_
     const struct dqn_reals *split = &config->data.split;
     if (split->n != DQN_SPLITS) {
         return dqn_fail(DQN_ERR_CONFIG,
-                        "data.split has %zu parts; it needs 3: training, validation, test",
-                        split->n);
+                        "data.split has %zu part%s; it needs 3: training, validation, test",
+                        split->n, dqn_plural(split->n));
     }
     const double sum = split->v[0] + split->v[1] + split->v[2];
     if (fabs(sum - 1.0) > 1e-6) {
@@ -86,13 +86,14 @@ static enum dqn_status find_ranges(struct dqn_market *market, const struct dqn_c
                             one ? "" : "s", DQN_MARKET_WARMUP, one ? "" : ", or data.gaps: keep");
         }
         if (found.n_short > 0) {
-            dqn_info("%s split: %zu segments are not used, their warm-up of %d bars leaves nothing",
-                     split_names[split], found.n_short, DQN_MARKET_WARMUP);
+            dqn_info("%s split: %zu segment%s not used, whose warm-up of %d bars leaves nothing",
+                     split_names[split], found.n_short, found.n_short == 1 ? " is" : "s are",
+                     DQN_MARKET_WARMUP);
         }
         if (split == DQN_SPLIT_TRAIN && found.longest < (uint64_t)config->env.episode_bars) {
-            dqn_info("training episodes are at most %zu bars: no segment has the %lld of "
+            dqn_info("training episodes are at most %zu bar%s: no segment has the %lld of "
                      "env.episode_bars",
-                     found.longest, (long long)config->env.episode_bars);
+                     found.longest, dqn_plural(found.longest), (long long)config->env.episode_bars);
         }
     }
     return DQN_OK;
