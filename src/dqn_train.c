@@ -324,10 +324,6 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
 
 static enum dqn_status train_walk(const struct dqn_config *config, const char *folder,
                                   const struct dqn_cli *cli, bool *stopped) {
-    if (dqn_cli_has(cli, "--init-from")) {
-        return dqn_fail(DQN_ERR_CONFIG, "--init-from does not go with walk_forward, whose runs "
-                                        "start afresh; see walk_forward.warm_start");
-    }
     const struct dqn_walk_options walk_options = {.config = config,
                                                   .folder = folder,
                                                   .quiet = dqn_cli_has(cli, "--quiet"),
@@ -416,6 +412,10 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         return DQN_OK;
     }
     if (config->walk_forward.train > 0) {
+        if (dqn_cli_has(cli, "--init-from")) {
+            return dqn_fail(DQN_ERR_CONFIG, "--init-from does not go with walk_forward, whose runs "
+                                            "start afresh; see walk_forward.warm_start");
+        }
         DQN_TRY(dqn_walk_check(config));
     }
     struct dqn_run_folder folder;

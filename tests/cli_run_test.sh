@@ -485,6 +485,9 @@ expect 0 "$train" walk.yaml --quiet
 expect 0 "$train" walk.yaml --name single --set synthetic.bars=3100 --set walk_forward.seeds=1
 says err 'walk-forward: 1 fold of 1 seed over 3100 bars'
 says out 'Walk-forward: 1 fold, 1 seed each; 1 run, each tested once.'
+expect 2 "$train" walk.yaml --name other --init-from checkpoints/single-1/fold-01-seed-1/best.h5
+says err 'does not go with walk_forward'
+[ ! -e checkpoints/other-1 ] || fail 'a walk-forward that was refused left its folder'
 # ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
 mkfifo slow.csv
 "$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet
