@@ -192,9 +192,9 @@ static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_que
         }
     }
     return dqn_fail(DQN_ERR_INTERNAL,
-                    "an evaluation episode did not end within %llu steps; an environment whose "
+                    "an evaluation episode did not end within %llu step%s; an environment whose "
                     "episodes may go on for ever needs a time limit in envs/env_list.h",
-                    (unsigned long long)ev->o.max_steps);
+                    (unsigned long long)ev->o.max_steps, dqn_plural(ev->o.max_steps));
 }
 
 /* Mean and spread of one agent's lanes; a lane holds the sums of its one episode. */
