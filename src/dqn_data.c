@@ -171,8 +171,7 @@ static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config 
     if (!ends_with(out, ".h5") && !ends_with(out, ".hdf5")) {
         return dqn_fail(DQN_ERR_CONFIG, "%s: the output's name must end in .h5", out);
     }
-    char target[4096]; /* looked at before the data are read */
-    DQN_TRY(dqn_file_target(target, sizeof(target), out));
+    DQN_TRY(dqn_file_check_target(out)); /* before the data are read */
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 2));
     DQN_TRY(dqn_bars_load(&bars, config, false));
     const enum dqn_status status = write_bars(&bars, out, config);

@@ -166,49 +166,29 @@ static const char *kind_name(mode_t mode) {
                             : "a device";
 }
 
-static enum dqn_status no_target(const char *path, int error) {
-    return dqn_fail(DQN_ERR_DISK, "%s: where it leads cannot be found: %s; name another file", path,
-                    strerror(error));
-}
-
-/* Puts what a link says in its path's place. 0, or an errno. */
-static int follow_link(char *path, size_t size) {
-    char target[4096], next[4096];
-    const ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length < 0) {
-        return errno;
-    }
-    target[length] = '\0';
-    const char *slash = strrchr(path, '/');
-    const int folder = target[0] == '/' || slash == NULL ? 0 : (int)(slash + 1 - path);
-    const int n = snprintf(next, sizeof next, "%.*s%s", folder, path, target);
-    if (n < 0 || (size_t)n >= sizeof next || (size_t)n >= size) {
-        return ENAMETOOLONG;
-    }
-    memcpy(path, next, (size_t)n + 1);
-    return 0;
-}
-
-enum dqn_status dqn_file_target(char *out, size_t size, const char *path) {
-    enum { LINKS_MAX = 40 }; /* as the system's own */
+enum dqn_status dqn_file_check_target(const char *path) {
     struct stat info;
-    const int n = snprintf(out, size, "%s", path);
-    if (n < 0 || (size_t)n >= size) {
-        return no_target(path, ENAMETOOLONG);
+    if (lstat(path, &info) != 0 || S_ISREG(info.st_mode)) {
+        return DQN_OK;
     }
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    if (S_ISLNK(info.st_mode)) {
         return dqn_fail(DQN_ERR_DISK,
-                        "%s: is %s, which a file would replace; name another file, or remove it "
-                        "before",
-                        path, kind_name(info.st_mode));
+                        "%s: is a symbolic link, which a file would replace; name the file that it "
+                        "leads to, or remove it before",
+                        path);
     }
-    for (int i = 0; lstat(out, &info) == 0 && S_ISLNK(info.st_mode); i++) {
-        const int error = i < LINKS_MAX ? follow_link(out, size) : ELOOP;
-        if (error != 0) {
-            return no_target(path, error);
-        }
+    return dqn_fail(DQN_ERR_DISK,
+                    "%s: is %s, which a file would replace; name another file, or remove it before",
+                    path, kind_name(info.st_mode));
+}
+
+FILE *dqn_file_open_temporary(const char *path) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (file == NULL && fd >= 0) {
+        close(fd);
     }
-    return DQN_OK;
+    return file;
 }
 
 bool dqn_file_is_stream(const char *path) {

@@ -3,6 +3,7 @@
 #ifndef DQN_FILE_OPS_H
 #define DQN_FILE_OPS_H
 
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base.h"
@@ -38,10 +39,12 @@ enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path);
 /* Whether a file name (without folder) is one that dqn_file_temporary makes. */
 bool dqn_file_is_temporary(const char *name);
 
-/* Where a file that a person names is to be written: `path`, or where that is a symbolic link what
- * it leads to, be it there or not. DQN_ERR_DISK when it is a folder, pipe, socket or device, which
- * a file would replace, or when the links lead nowhere; nothing is changed. */
-enum dqn_status dqn_file_target(char *out, size_t size, const char *path);
+/* Before a file that a person names is written: DQN_ERR_DISK when something of that name is there
+ * that is no plain file (a symbolic link, folder, pipe, socket, device), which would be replaced.
+ */
+enum dqn_status dqn_file_check_target(const char *path);
+/* A temporary for writing, emptied; NULL and errno, also where a symbolic link has its name. */
+FILE *dqn_file_open_temporary(const char *path);
 /* Whether bytes go through it and are not kept: a pipe, a terminal or another device of characters,
  * itself or by a symbolic link. */
 bool dqn_file_is_stream(const char *path);

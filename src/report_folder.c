@@ -41,11 +41,11 @@ static enum dqn_status disk_error(const char *path) {
     return dqn_fail(DQN_ERR_DISK, "%s: cannot write the report: %s", path, strerror(errno));
 }
 
-/* A file of a report: its place, what that leads to, and the name until the whole is written. */
+/* A file of a report: its place, and the name it has until the whole report is written. */
 struct report_file {
     const char *name;
     report_writer writer;
-    char path[DQN_TEXT_MAX], target[4096], temporary[4096];
+    char path[DQN_TEXT_MAX], temporary[DQN_TEXT_MAX];
 };
 
 static enum dqn_status place_file(const char *folder, struct report_file *file) {
@@ -53,14 +53,14 @@ static enum dqn_status place_file(const char *folder, struct report_file *file) 
     if (length < 0 || (size_t)length >= sizeof file->path) {
         return dqn_fail(DQN_ERR_DISK, "%s: the folder's name is too long", folder);
     }
-    DQN_TRY(dqn_file_target(file->target, sizeof file->target, file->path));
-    return dqn_file_temporary(file->temporary, sizeof file->temporary, file->target);
+    DQN_TRY(dqn_file_check_target(file->path));
+    return dqn_file_temporary(file->temporary, sizeof file->temporary, file->path);
 }
 
 /* Writes beside the file. */
 static enum dqn_status write_file(const struct dqn_trading_report *r, struct report_file *file) {
     DQN_TRY(dqn_unfinished_add(file->temporary));
-    FILE *out = fopen(file->temporary, "wb");
+    FILE *out = dqn_file_open_temporary(file->temporary);
     if (out == NULL) {
         return disk_error(file->path);
     }
@@ -86,7 +86,7 @@ static enum dqn_status write_files(const struct dqn_trading_report *r, const cha
     }
     dqn_unfinished_hold();
     for (size_t i = 0; i < n && status == DQN_OK; i++) {
-        status = dqn_file_commit(&dqn_file_ops_system, files[i].temporary, files[i].target);
+        status = dqn_file_commit(&dqn_file_ops_system, files[i].temporary, files[i].path);
     }
     for (size_t i = 0; i < n; i++) {
         unlink(files[i].temporary); /* there after an error only */

@@ -193,37 +193,33 @@ expect 0 "$bin/dqn-data" convert written.csv written.h5
 says err "written: written.h5: 2,000 bars of 15 min, 2015-01-01 00:00:00 to 2015-01-21 19:45:00 UTC, $(
   awk -v bytes="$(stat -c %s written.h5)" 'BEGIN { printf "%.1f kB", bytes / 1000 }')"
 [ ! -s out ] || fail 'dqn-data convert writes to standard output'
-# A name that is a link stays one, and what it leads to is written, be it there or not.
-mkdir linked
-for kind in csv h5; do
-  echo old >linked/there.$kind
-  ln -s linked/there.$kind there.$kind
-  ln -s ../absent.$kind linked/absent.$kind
-  ln -s "$PWD/linked/absent.$kind" absent-link.$kind
-  expect 0 "$bin/dqn-data" synth ou there.$kind --set synthetic.bars=2000
-  expect 0 "$bin/dqn-data" synth ou absent-link.$kind --set synthetic.bars=2000
-  cmp -s linked/there.$kind written.$kind || fail "the file that a link leads to was not written"
-  cmp -s absent.$kind written.$kind || fail "a link to no file yet does not make it"
-  [ -L there.$kind ] && [ -L absent-link.$kind ] && [ -L linked/absent.$kind ] ||
-    fail "a file took a link's place"
+# A link is not followed, so that what it leads to, which may be the input, is not lost.
+ln -s written.csv there.csv
+ln -s written.csv there.h5
+ln -s absent.h5 absent-link.h5
+cp written.csv kept.csv
+for name in there.csv there.h5 absent-link.h5; do
+  expect 5 "$bin/dqn-data" synth ou "$name" --set synthetic.bars=2000
+  says err "$name: is a symbolic link, which a file would replace; name the file that it leads to"
+  [ -L "$name" ] || fail "a file took a link's place"
 done
-expect 0 "$bin/dqn-data" convert written.csv there.h5
-cmp -s linked/there.h5 written.h5 || fail 'convert does not follow a link'
-ln -s round.h5 round.h5
-expect 5 "$bin/dqn-data" convert written.csv round.h5
-says err 'round.h5: where it leads cannot be found: Too many levels of symbolic links; name another'
+expect 5 "$bin/dqn-data" convert written.csv there.h5
+cmp -s written.csv kept.csv && [ ! -e absent.h5 ] || fail 'a link was written through'
+{ echo before; "$bin/dqn-data" synth ou - --set synthetic.bars=2000; echo after; } >around.csv 2>/dev/null
+[ "$(sed -n '1p;$p' around.csv | tr '\n' ' ')" = 'before after ' ] || fail 'standard output was replaced'
+(ln -s ../kept.csv .tmp-$BASHPID-own.csv && exec "$bin/dqn-data" synth ou own.csv) 2>err &&
+  fail 'a temporary was written through a link'
+rm -f .tmp-*-own.csv
+cmp -s written.csv kept.csv || fail 'a link in the place of a temporary was written through'
 # What a file would replace is refused and stays; a CSV goes into a pipe.
 mkfifo pipe.h5 pipe.csv
 mkdir folder.h5 folder.csv
-ln -s /dev/null null.h5
-ln -s pipe.h5 to-pipe.h5
-for what in 'pipe.h5: is a pipe' 'to-pipe.h5: is a pipe' 'folder.h5: is a folder' \
-  'folder.csv: is a folder' 'null.h5: is a device'; do
+for what in 'pipe.h5: is a pipe' 'folder.h5: is a folder' 'folder.csv: is a folder'; do
   expect 5 "$bin/dqn-data" synth ou "${what%%:*}" --set synthetic.bars=2000
   says err "$what, which a file would replace; name another file, or remove it"
 done
 expect 5 "$bin/dqn-data" convert none.csv pipe.h5 # before the data are read
-[ -p pipe.h5 ] && [ -d folder.h5 ] && [ -d folder.csv ] && [ -L null.h5 ] && [ -L to-pipe.h5 ] ||
+[ -p pipe.h5 ] && [ -d folder.h5 ] && [ -d folder.csv ] ||
   fail 'what was refused is gone'
 cat pipe.csv >piped.csv &
 expect 0 "$bin/dqn-data" synth ou pipe.csv --set synthetic.bars=2000

@@ -125,14 +125,18 @@ grep -q "No such file" err && fail "the reason is another one: $(cat err)"
 touch taken
 expect 5 "$bin/dqn-eval" $run --report taken
 
-# A file that is a link stays it; what is no file stays too, and then nothing is written.
-mkdir linked
-echo old >elsewhere.html
-ln -s ../elsewhere.html linked/report.html
+# What is no plain file stays, and then nothing is written.
 expect 0 "$bin/dqn-eval" $run --report linked
-[ -L linked/report.html ] || fail "a report took the place of a link"
-grep -q '</html>' elsewhere.html || fail "what a link leads to was not written"
 cp linked/report.json before.json
+cp linked/report.html elsewhere.html
+rm linked/report.html
+ln -s ../elsewhere.html linked/report.html
+expect 5 "$bin/dqn-eval" $run --report linked --trials 9
+says err "linked/report.html: is a symbolic link, which a file would replace"
+[ -L linked/report.html ] || fail "a report took the place of a link"
+cmp -s linked/report.json before.json || fail "half of a report was written"
+rm linked/report.html
+cp elsewhere.html linked/report.html
 rm linked/fills.csv
 mkfifo linked/fills.csv
 expect 5 "$bin/dqn-eval" $run --report linked --trials 9

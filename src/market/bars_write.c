@@ -126,14 +126,16 @@ static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *tempo
     return status == DQN_OK && error != 0 ? not_written(path, error) : status;
 }
 
+/* A file to write, and the name it has until it is finished. */
 struct place {
-    char target[4096], temporary[4096];
+    const char *path;
+    char temporary[DQN_TEXT_MAX + 32];
 };
 
 /* Puts a temporary in place, or after an error removes it. */
 static enum dqn_status finish(enum dqn_status status, const struct place *place) {
     if (status == DQN_OK) {
-        status = dqn_file_commit(NULL, place->temporary, place->target);
+        status = dqn_file_commit(NULL, place->temporary, place->path);
     } else {
         unlink(place->temporary);
     }
@@ -158,11 +160,11 @@ static enum dqn_status check_fills(const struct dqn_bars *bars, const char *path
     return DQN_OK;
 }
 
-/* Names the file to write, what it leads to, and the name it has until it is finished. */
 static enum dqn_status begin(const struct dqn_bars *bars, const char *path, struct place *place) {
     DQN_TRY(check_fills(bars, path));
-    DQN_TRY(dqn_file_target(place->target, sizeof(place->target), path));
-    DQN_TRY(dqn_file_temporary(place->temporary, sizeof(place->temporary), place->target));
+    DQN_TRY(dqn_file_check_target(path));
+    place->path = path;
+    DQN_TRY(dqn_file_temporary(place->temporary, sizeof(place->temporary), path));
     return dqn_unfinished_add(place->temporary);
 }
 
@@ -207,7 +209,7 @@ static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *p
 
 static enum dqn_status write_csv(const struct dqn_bars *bars, const char *temporary,
                                  const char *path) {
-    FILE *const file = fopen(temporary, "w");
+    FILE *const file = dqn_file_open_temporary(temporary);
     if (file == NULL) {
         return not_written(path, errno);
     }
