@@ -425,18 +425,20 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     install_handlers();
     enum dqn_status status =
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
-    bool begun = config->walk_forward.train > 0;
+    const bool walks = config->walk_forward.train > 0;
+    bool begun = false;
     if (status == DQN_OK) {
-        if (wanted == NULL && !begun) {
+        if (wanted == NULL && !walks) {
             atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
         }
         plan_all_saved(folder.path);
-        if (begun) {
+        if (walks) {
             status = dqn_run_folder_write_config(folder.path, text, NULL);
         }
         stop_holding();
-        if (begun) {
+        if (walks) {
             status = status == DQN_OK ? train_walk(config, folder.path, cli, stopped) : status;
+            begun = status == DQN_OK || *stopped; /* else a folder with results stays, too */
         } else {
             status = train(config, text, folder.path, wanted != NULL ? resume : NULL,
                            dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), &begun,

@@ -484,6 +484,11 @@ says out 'Walk-forward: 1 fold, 1 seed each; 1 run, each tested once.'
 expect 2 "$train" walk.yaml --name other --init-from checkpoints/single-1/fold-01-seed-1/best.h5
 says err 'does not go with walk_forward'
 [ ! -e checkpoints/other-1 ] || fail 'a walk-forward that was refused left its folder'
+latest=$(readlink checkpoints/latest)
+expect 3 "$train" walk.yaml --name other --set data.file=no-such-file.csv
+expect 3 "$train" walk.yaml --name other --set walk_forward.train=100000
+[ ! -e checkpoints/other-1 ] || fail 'a walk-forward that cannot begin left its folder'
+[ "$latest" = "$(readlink checkpoints/latest)" ] || fail 'and latest leads to it'
 # ---- a stop while the data is read, by all programs: here it comes from a pipe that keeps them waiting
 mkfifo slow.csv
 "$bin/dqn-data" synth realistic walked.csv --set synthetic.bars=3600 --quiet
