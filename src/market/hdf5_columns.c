@@ -12,31 +12,8 @@ static bool link_exists(hid_t file, const char *name) {
     return H5Lexists(file, name, H5P_DEFAULT) > 0;
 }
 
-/* Whether a link led to a dataset of another file. */
-static bool is_elsewhere(hid_t file, hid_t dataset) {
-    char here[4096] = "", there[4096] = "";
-    return H5Fget_name(file, here, sizeof(here)) > 0 &&
-           H5Fget_name(dataset, there, sizeof(there)) > 0 && strcmp(here, there) != 0;
-}
-
-/* Refuses a dataset whose numbers are not in the file, which its SHA-256 would not speak of. Asked
- * before anything else of a dataset, even its extent: for that HDF5 opens the other files of a
- * virtual one. */
-static enum dqn_status check_inside(hid_t file, hid_t dataset, const char *path, const char *name) {
-    const hid_t layout = H5Dget_create_plist(dataset);
-    const char *what = NULL, *option = "-l CONTI";
-    if (is_elsewhere(file, dataset)) {
-        what = "it is an external link";
-        option = "--merge";
-    } else if (layout >= 0 && H5Pget_layout(layout) == H5D_VIRTUAL) {
-        what = "it is a virtual dataset";
-    } else if (layout >= 0 && H5Pget_external_count(layout) > 0) {
-        what = "it has external storage";
-    }
-    H5Pclose(layout);
-    if (what == NULL) {
-        return DQN_OK;
-    }
+static enum dqn_status lies_elsewhere(const char *path, const char *name, const char *what,
+                                      const char *option) {
     return dqn_fail(DQN_ERR_DATA,
                     "%s: the data of /%s lie in other files (%s), which are not read; put all into "
                     "one file: h5repack %s OLD.h5 NEW.h5, or with Python's h5py copy each "
@@ -44,19 +21,52 @@ static enum dqn_status check_inside(hid_t file, hid_t dataset, const char *path,
                     path, name, what, option);
 }
 
+/* Refuses a dataset whose numbers are not in the file, which its SHA-256 would not speak of. Asked
+ * before anything else of a dataset, even its extent: for that HDF5 opens the other files of a
+ * virtual one. */
+static enum dqn_status check_inside(hid_t dataset, const char *path, const char *name) {
+    const hid_t layout = H5Dget_create_plist(dataset);
+    const char *what = NULL;
+    if (layout >= 0 && H5Pget_layout(layout) == H5D_VIRTUAL) {
+        what = "it is a virtual dataset";
+    } else if (layout >= 0 && H5Pget_external_count(layout) > 0) {
+        what = "it has external storage";
+    }
+    H5Pclose(layout);
+    return what == NULL ? DQN_OK : lies_elsewhere(path, name, what, "-l CONTI");
+}
+
+/* HDF5 asks before it opens the file that an external link names. */
+static herr_t refuse_link(const char *from_file, const char *from_group, const char *to_file,
+                          const char *to_object, unsigned *flags, hid_t access, void *met) {
+    (void)from_file, (void)from_group, (void)to_file, (void)to_object, (void)flags, (void)access;
+    *(bool *)met = true;
+    return -1;
+}
+
+static enum dqn_status open_root_dataset(hid_t file, const char *path, const char *name,
+                                         hid_t *out) {
+    bool met_link = false;
+    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    H5Pset_elink_cb(access, refuse_link, &met_link);
+    *out = H5Dopen2(file, name, access);
+    H5Pclose(access);
+    if (met_link) {
+        return lies_elsewhere(path, name, "it is an external link", "--merge");
+    }
+    return *out >= 0 ? DQN_OK
+                     : dqn_fail(DQN_ERR_DATA,
+                                "%s: /%s is not a dataset, or a link that leads nowhere; expected "
+                                "numbers in one dimension",
+                                path, name);
+}
+
 /* Adds a root dataset as a column; its length must be that of the others. */
 static enum dqn_status add_dataset(struct dqn_h5_table *table, const char *path, const char *name) {
     hid_t dataset = H5I_INVALID_HID, space = H5I_INVALID_HID, type = H5I_INVALID_HID;
     enum dqn_status status = DQN_OK;
-    dataset = H5Dopen2(table->file, name, H5P_DEFAULT);
-    if (dataset < 0) {
-        return dqn_fail(
-            DQN_ERR_DATA,
-            "%s: /%s is not a dataset, or a link that leads nowhere; expected numbers in "
-            "one dimension",
-            path, name);
-    }
-    status = check_inside(table->file, dataset, path, name);
+    DQN_TRY(open_root_dataset(table->file, path, name, &dataset));
+    status = check_inside(dataset, path, name);
     if (status != DQN_OK) {
         H5Dclose(dataset);
         return status;
@@ -231,7 +241,7 @@ static enum dqn_status open_compound(struct dqn_h5_table *table, const char *pat
     }
     snprintf(table->path, sizeof(table->path), "%s", search.path);
     table->dataset = H5Dopen2(table->file, search.path, H5P_DEFAULT);
-    DQN_TRY(check_inside(table->file, table->dataset, path, table->path));
+    DQN_TRY(check_inside(table->dataset, path, table->path));
     const hid_t type = H5Dget_type(table->dataset), space = H5Dget_space(table->dataset);
     hsize_t n[H5S_MAX_RANK] = {0};
     const int rank = H5Sget_simple_extent_dims(space, n, NULL);
