@@ -237,20 +237,13 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
                     RUNS_MAX, name);
 }
 
-/* What output/latest points at, as a path; "" when there is none. */
-static void read_latest(const char *output, char *path, size_t size) {
-    char link[DQN_TEXT_MAX], target[DQN_TEXT_MAX];
-    path[0] = '\0';
-    if (join(link, sizeof link, output, "latest") != DQN_OK) {
-        return;
-    }
-    const ssize_t length = readlink(link, target, sizeof target - 1);
-    if (length <= 0) {
-        return;
-    }
-    target[length] = '\0';
-    if (join(path, size, output, target) != DQN_OK) {
-        path[0] = '\0';
+/* The text of the link output/latest; "" when there is none. */
+static void read_latest(const char *output, char *text, size_t size) {
+    char link[DQN_TEXT_MAX];
+    text[0] = '\0';
+    if (join(link, sizeof link, output, "latest") == DQN_OK) {
+        const ssize_t length = readlink(link, text, size - 1);
+        text[length > 0 ? length : 0] = '\0';
     }
 }
 
@@ -260,8 +253,8 @@ static bool is_foreign(const char *latest) {
     return lstat(latest, &info) == 0 && !S_ISLNK(info.st_mode);
 }
 
-/* output/latest -> the run. A run can do without, so trouble is only said. */
-static enum dqn_status point_latest(const char *output, const char *run,
+/* Makes output/latest a link with this text. A run can do without, so trouble is only said. */
+static enum dqn_status point_latest(const char *output, const char *text,
                                     const struct dqn_file_ops *ops) {
     char latest[DQN_TEXT_MAX], temporary[DQN_TEXT_MAX];
     DQN_TRY(join(latest, sizeof latest, output, "latest"));
@@ -271,7 +264,7 @@ static enum dqn_status point_latest(const char *output, const char *run,
     }
     DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, latest));
     ops->unlink(ops->context, temporary);
-    if (ops->symlink(ops->context, strrchr(run, '/') + 1, temporary) != 0) {
+    if (ops->symlink(ops->context, text, temporary) != 0) {
         return dqn_fail(DQN_ERR_DISK, "%s: cannot be made: %s", latest, strerror(errno));
     }
     return dqn_file_commit(ops, temporary, latest);
@@ -298,7 +291,7 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         return status;
     }
     read_latest(output, out->latest_before, sizeof out->latest_before);
-    if (point_latest(output, path, ops) != DQN_OK) {
+    if (point_latest(output, strrchr(path, '/') + 1, ops) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
     }
     return DQN_OK;
@@ -352,14 +345,13 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
 enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
                                          const struct dqn_run_folder *folder) {
     char output[DQN_TEXT_MAX];
-    const char *before = strrchr(folder->latest_before, '/');
     DQN_TRY(dqn_run_folder_of(output, sizeof output, folder->path));
     snprintf(out->folder, sizeof out->folder, "%s", folder->path);
     snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
     snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
     snprintf(out->fresh_metrics, sizeof out->fresh_metrics, "%s/metrics.csv.new", folder->path);
     snprintf(out->latest, sizeof out->latest, "%s/latest", output);
-    snprintf(out->target, sizeof out->target, "%s", before != NULL ? before + 1 : "");
+    snprintf(out->target, sizeof out->target, "%s", folder->latest_before);
     return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
 }
 

@@ -15,8 +15,9 @@
 
 struct dqn_run_folder {
     char path[DQN_TEXT_MAX];
-    int lock;                         /* open lock file; -1 = none */
-    char latest_before[DQN_TEXT_MAX]; /* what output/latest pointed at before a create; "" = none */
+    int lock; /* open lock file; -1 = none */
+    char
+        latest_before[DQN_TEXT_MAX]; /* text of the link output/latest before a create; "" = none */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n

@@ -524,3 +524,27 @@ Test(run_folder, a_run_undone_leaves_no_trace) {
     cr_expect_eq(lstat(in_output("latest"), &info), -1);
     dqn_run_folder_close(&run);
 }
+
+/* A link that leads out of the folder is given back as it was, text for text. */
+Test(run_folder, a_persons_link_comes_back) {
+    static const char *const texts[] = {"../elsewhere", "/etc", "run/sub"};
+    for (size_t i = 0; i < DQN_COUNT_OF(texts); i++) {
+        for (int by_signal = 0; by_signal < 2; by_signal++) {
+            struct dqn_run_folder run;
+            struct dqn_run_folder_undo undo;
+            char target[64] = {0};
+            unlink(in_output("latest"));
+            cr_assert_eq(symlink(texts[i], in_output("latest")), 0);
+            OK(dqn_run_folder_create(&run, output, "run", NULL));
+            OK(dqn_run_folder_undo_plan(&undo, &run));
+            if (by_signal) {
+                dqn_run_folder_undo(&undo);
+                dqn_run_folder_close(&run);
+            } else {
+                dqn_run_folder_discard(&run, NULL);
+            }
+            cr_assert_gt(readlink(in_output("latest"), target, sizeof target - 1), 0);
+            cr_expect_str_eq(target, texts[i]);
+        }
+    }
+}
