@@ -43,6 +43,11 @@ def fail(message, code=2):
     sys.exit(code)
 
 
+def reason_of(error):
+    """The first line of what lies behind an error of the study's storage."""
+    return str(error.__cause__ or error).splitlines()[0]
+
+
 class OutputLost(Exception):
     """The standard output cannot be written; the text says why."""
 
@@ -303,7 +308,7 @@ class Sweep:
                 study_name="sweep", storage=url.render_as_string(), load_if_exists=True,
                 direction=self.spec["direction"])
         except self.study_errors() as error:
-            fail(f"{self.output}/study.db cannot be used: {str(error).splitlines()[0]}; "
+            fail(f"{self.output}/study.db cannot be used: {reason_of(error)}; "
                  "use another output folder", 5)
 
     def check_same_space(self):
@@ -470,9 +475,20 @@ class Sweep:
         return [t for folder, t in failed.items() if folder not in waiting]
 
 
+def read_results(output):
+    """Every trial's file, in order of their numbers."""
+    rows = []
+    for path in sorted((output / "results").glob("*.json")):
+        try:
+            rows.append(json.loads(path.read_text()))
+        except ValueError as error:
+            fail(f"{path} is damaged ({error}); remove it, and its trial is left out")
+    return rows
+
+
 def report(sweep):
     """The table on the screen, the same as CSV, and a plot."""
-    rows = [json.loads(p.read_text()) for p in sorted((sweep.output / "results").glob("*.json"))]
+    rows = read_results(sweep.output)
     if not rows:
         say("no trial has ended yet")
         return
@@ -499,7 +515,7 @@ def report(sweep):
 
 def all_failed(sweep):
     """Whether not one trial gave a value, although some have ended; then says why."""
-    rows = [json.loads(p.read_text()) for p in sorted((sweep.output / "results").glob("*.json"))]
+    rows = read_results(sweep.output)
     if not rows or any(r["value"] is not None for r in rows):
         return False
     reasons = {}
@@ -568,7 +584,7 @@ def main():
     try:
         complete = arguments.report or sweep.run(arguments.retry_failed)
     except sweep.study_errors() as error:
-        fail(f"{sweep.output}/study.db cannot be used: {str(error).splitlines()[0]}; the same "
+        fail(f"{sweep.output}/study.db cannot be used: {reason_of(error)}; the same "
              "command goes on where that is mended", 5)
     report(sweep)
     if not complete:

@@ -153,4 +153,9 @@ ended closed 5 1
 mv "study ü ?/results.csv" kept.csv && mkdir "study ü ?/results.csv"
 expect 5 "$python" "$sweep" good.yaml --report
 says err 'results.csv: Is a directory'
+one=$(find "study ü ?/results" -name '*.json' | sort | head -1)
+echo '{"trial": 0, ' >"$one"
+expect 2 "$python" "$sweep" good.yaml --report
+says err "${one##*/} is damaged (Expecting"
+[ "$(wc -l <err)" -eq 1 ] || fail 'a damaged result ends with more than a line'
 finish sweep_cli
