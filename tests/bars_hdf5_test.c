@@ -384,6 +384,16 @@ static hid_t made_of(const char *source) {
     return creation;
 }
 
+static void refuse_link_to(const char *other) {
+    char path[64], part[160];
+    const hid_t file = create(path);
+    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
+    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
+    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
+             path);
+    refused(file, path, part);
+}
+
 /* Datasets and tables; no matter which column; the other file is not opened: here it is a pipe in
  * which a reader would wait for ever, until the test's time is over. */
 Test(bars_hdf5, data_in_other_files, .timeout = 20) {
@@ -409,25 +419,15 @@ Test(bars_hdf5, data_in_other_files, .timeout = 20) {
         refused(file, path, part);
         cr_expect_not_null(strstr(dqn_error_text(), "h5repack -l CONTI"));
     }
-    char other[64], part[160];
+    char other[64];
     hid_t file = create(other);
     put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, NULL);
     H5Fclose(file);
-    file = create(path);
-    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
-    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
-    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
-             path);
-    refused(file, path, part);
+    refuse_link_to(other);
     cr_expect_not_null(strstr(dqn_error_text(), "h5repack --merge OLD.h5"));
     unlink(other); /* what it names is not looked at: a pipe would wait for ever */
     cr_assert_eq(mkfifo(other, 0600), 0);
-    file = create(path);
-    put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
-    H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
-    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
-             path);
-    refused(file, path, part);
+    refuse_link_to(other);
     unlink(other);
     const hid_t row = H5Tcreate(H5T_COMPOUND, 40);
     H5Tinsert(row, "time", 0, H5T_NATIVE_INT64);
