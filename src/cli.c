@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 128 };
@@ -134,6 +135,19 @@ const char *dqn_cli_value(const struct dqn_cli *cli, const char *name) {
     const char *values[DQN_CLI_MAX];
     const size_t n = dqn_cli_values(cli, name, values, DQN_CLI_MAX);
     return n > 0 ? values[n - 1] : NULL;
+}
+
+enum dqn_status dqn_cli_count(const struct dqn_cli *cli, const char *name, size_t most,
+                              size_t otherwise, size_t *out) {
+    const char *text = dqn_cli_value(cli, name);
+    char *end = NULL;
+    const long n = text != NULL ? strtol(text, &end, 10) : (long)otherwise;
+    if (text != NULL && (end == text || *end != '\0' || n < 1 || (size_t)n > most)) {
+        return dqn_fail(DQN_ERR_CONFIG, "%s %s: give a whole number from 1 to %zu", name, text,
+                        most);
+    }
+    *out = (size_t)n;
+    return DQN_OK;
 }
 
 void dqn_cli_help(const struct dqn_cli_spec *spec, FILE *out) {

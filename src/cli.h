@@ -44,6 +44,10 @@ enum dqn_status dqn_cli_parse(struct dqn_cli *cli, const struct dqn_cli_spec *sp
 bool dqn_cli_has(const struct dqn_cli *cli, const char *name);
 /* The last value given; NULL when there was none. */
 const char *dqn_cli_value(const struct dqn_cli *cli, const char *name);
+/* The whole number that an option gives, `otherwise` without it. DQN_ERR_CONFIG, with the range,
+ * when it is none from 1 to most. */
+enum dqn_status dqn_cli_count(const struct dqn_cli *cli, const char *name, size_t most,
+                              size_t otherwise, size_t *out);
 /* All values of a repeated option, in order; the number of them. */
 size_t dqn_cli_values(const struct dqn_cli *cli, const char *name, const char **values, size_t max);
 

@@ -95,20 +95,6 @@ static enum dqn_status find_measurement(const char *name, const struct measureme
                     name);
 }
 
-static enum dqn_status parse_agents(const char *text, size_t *out) {
-    if (text == NULL) {
-        return DQN_OK;
-    }
-    char *end = NULL;
-    const long n = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || n < 1 || n > MOST_AGENTS) {
-        return dqn_fail(DQN_ERR_CONFIG, "--agents %s: give a whole number from 1 to %d", text,
-                        MOST_AGENTS);
-    }
-    *out = (size_t)n;
-    return DQN_OK;
-}
-
 static enum dqn_status load(const struct dqn_cli *cli, struct dqn_config *config) {
     const char *overrides[DQN_CLI_MAX];
     const size_t n = dqn_cli_values(cli, "--set", overrides, DQN_CLI_MAX);
@@ -132,7 +118,7 @@ static enum dqn_status start(int argc, char **argv) {
         goto done;
     }
     DQN_TRY_GOTO(load(cli, config));
-    DQN_TRY_GOTO(parse_agents(dqn_cli_value(cli, "--agents"), &n_agents));
+    DQN_TRY_GOTO(dqn_cli_count(cli, "--agents", MOST_AGENTS, 1, &n_agents));
     if (strcmp(cli->argument[0], "epoch") == 0) {
         status = n_agents > 1
                      ? dqn_fail(DQN_ERR_CONFIG, "--agents: an epoch is measured with one agent")

@@ -128,16 +128,12 @@ static enum dqn_status check_bars(const struct dqn_bars *bars, const struct dqn_
 }
 
 static enum dqn_status run_check(const struct dqn_cli *cli, struct dqn_config *config) {
-    const char *const parts_text = dqn_cli_value(cli, "--parts");
     struct dqn_bars bars;
-    char *end = NULL;
-    const long parts = parts_text != NULL ? strtol(parts_text, &end, 10) : 20;
-    if (parts < 1 || parts > 100000 || (end != NULL && *end != 0)) {
-        return dqn_fail(DQN_ERR_CONFIG, "--parts %s is not a number from 1 to 100000", parts_text);
-    }
+    size_t parts = 0;
+    DQN_TRY(dqn_cli_count(cli, "--parts", 100000, 20, &parts));
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 1));
     DQN_TRY(dqn_bars_load(&bars, config, false));
-    const enum dqn_status status = check_bars(&bars, config, (size_t)parts);
+    const enum dqn_status status = check_bars(&bars, config, parts);
     dqn_bars_free(&bars);
     return status;
 }

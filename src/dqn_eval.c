@@ -244,21 +244,6 @@ static enum dqn_status latest_action(struct subject *s, const struct dqn_cli *cl
 /* ---- other environments
  * ------------------------------------------------------------------------------- */
 
-static enum dqn_status parse_episodes(const char *text, size_t *out) {
-    *out = 100;
-    if (text == NULL) {
-        return DQN_OK;
-    }
-    char *end = NULL;
-    const long n = strtol(text, &end, 10);
-    if (*text == '\0' || *end != '\0' || n < 1 || n > 100000) {
-        return dqn_fail(DQN_ERR_CONFIG, "--episodes %s: give a whole number from 1 to 100000",
-                        text);
-    }
-    *out = (size_t)n;
-    return DQN_OK;
-}
-
 static enum dqn_status prepare_episodes(struct subject *s, size_t episodes) {
     const struct dqn_device *device = &s->device;
     DQN_TRY(dqn_arena_add(s->arena, &s->agents, device, DQN_U64, 0, "agents", 2, (size_t)1,
@@ -284,7 +269,7 @@ static enum dqn_status prepare_episodes(struct subject *s, size_t episodes) {
 static enum dqn_status evaluate_episodes(struct subject *s, const struct dqn_cli *cli) {
     size_t episodes = 0;
     struct dqn_evaluation r;
-    DQN_TRY(parse_episodes(dqn_cli_value(cli, "--episodes"), &episodes));
+    DQN_TRY(dqn_cli_count(cli, "--episodes", 100000, 100, &episodes));
     DQN_TRY(prepare_episodes(s, episodes));
     DQN_TRY(dqn_evaluator_run(s->evaluator, s->queue, s->params, fresh_round, &r));
     if (dqn_cli_has(cli, "--json")) {

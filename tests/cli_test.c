@@ -105,3 +105,21 @@ Test(cli, output_that_was_lost_is_an_error) {
     cr_expect_not_null(strstr(dqn_error_text(), "the standard output could not be written"));
     cr_expect_eq(dqn_cli_finish_output(), DQN_OK);
 }
+
+/* An option that counts: the last one given, within its range, or nothing at all. */
+Test(cli, counts) {
+    static const char *const refused[] = {"0", "-1", "9", "2x", "x", "99999999999999999999", "1.5"};
+    size_t n = 0;
+    cr_assert_eq(PARSE("run.yaml"), DQN_OK);
+    cr_expect_eq(dqn_cli_count(&cli, "--resume", 8, 3, &n), DQN_OK);
+    cr_expect_eq(n, 3);
+    cr_assert_eq(PARSE("--resume", "1", "--resume", "8"), DQN_OK);
+    cr_expect_eq(dqn_cli_count(&cli, "--resume", 8, 3, &n), DQN_OK);
+    cr_expect_eq(n, 8);
+    for (size_t i = 0; i < DQN_COUNT_OF(refused); i++) {
+        cr_assert_eq(PARSE("--resume", refused[i]), DQN_OK);
+        cr_expect_eq(dqn_cli_count(&cli, "--resume", 8, 3, &n), DQN_ERR_CONFIG, "%s", refused[i]);
+        cr_expect_not_null(strstr(dqn_error_text(), "give a whole number from 1 to 8"));
+    }
+    cr_expect_eq(n, 8);
+}
