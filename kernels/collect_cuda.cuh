@@ -45,8 +45,8 @@ struct dqn_leaving {
     uint32_t last_slot[DQN_BLOCK_LANES];  /* whose next observation the row takes */
 };
 
-static __device__ __forceinline__ struct dqn_places find_places(const struct dqn_tail &t,
-                                                                const struct dqn_block &block) {
+static __device__ __forceinline__ struct dqn_places
+dqn_collect_find_places(const struct dqn_tail &t, const struct dqn_block &block) {
     const size_t n = t.window.n_step;
     struct dqn_places at;
     /* the counter is advanced when the last block ends */
@@ -58,16 +58,17 @@ static __device__ __forceinline__ struct dqn_places find_places(const struct dqn
 }
 
 /* The replay's row of the block's lane i, of all agents' rows. */
-static __device__ __forceinline__ size_t row_of(const struct dqn_tail &t,
-                                                const struct dqn_block &block,
-                                                const struct dqn_places &at, unsigned i) {
+static __device__ __forceinline__ size_t dqn_collect_row_of(const struct dqn_tail &t,
+                                                            const struct dqn_block &block,
+                                                            const struct dqn_places &at,
+                                                            unsigned i) {
     const size_t row = at.cursor + block.lane + i, n = t.insert.capacity;
     return block.agent * n + (row < n ? row : row - n);
 }
 
-static __device__ __forceinline__ size_t window_of(const struct dqn_tail &t,
-                                                   const struct dqn_places &at, size_t slot,
-                                                   unsigned i) {
+static __device__ __forceinline__ size_t dqn_collect_window_of(const struct dqn_tail &t,
+                                                               const struct dqn_places &at,
+                                                               size_t slot, unsigned i) {
     return at.window + slot * t.window.lanes + i;
 }
 
@@ -81,7 +82,8 @@ template <int OBS> struct dqn_row_group {
  * has PARTS columns of a row, and rows in TURNS: about eight reads are under way before its first
  * write. All the lanes are ALL turns. */
 template <int OBS, typename From, typename To, typename Also>
-static __device__ __forceinline__ void copy_rows(unsigned n, From from, To to, Also also) {
+static __device__ __forceinline__ void dqn_collect_copy_rows(unsigned n, From from, To to,
+                                                             Also also) {
     enum { GROUP = dqn_row_group<OBS>::THREADS, ROWS = dqn_row_group<OBS>::ROWS };
     enum { PARTS = (OBS + GROUP - 1) / GROUP, ALL = DQN_BLOCK_LANES / ROWS };
     enum { TURNS = PARTS * ALL <= 8 ? ALL : PARTS < 8 ? 8 / PARTS : 1 };
@@ -124,18 +126,21 @@ static __device__ __forceinline__ void copy_rows(unsigned n, From from, To to, A
  * window of one step gives what it has just got. */
 template <int OBS>
 static __device__ __forceinline__ void
-take_before(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
-            const float *obs_now, size_t obs_ld) {
+dqn_collect_take_before(const struct dqn_tail &t, const struct dqn_block &block,
+                        const struct dqn_places &at, const float *obs_now, size_t obs_ld) {
     float *window = t.window.window_obs, *states = t.insert.rows.states, *const none = NULL;
     const bool passes = t.emits && at.oldest == at.slot;
-    const auto to_replay = [&](unsigned i) { return states + row_of(t, block, at, i) * OBS; };
-    copy_rows<OBS>(
+    const auto to_replay = [&](unsigned i) {
+        return states + dqn_collect_row_of(t, block, at, i) * OBS;
+    };
+    dqn_collect_copy_rows<OBS>(
         block.n, [&](unsigned i) { return obs_now + (block.first + i) * obs_ld; },
-        [&](unsigned i) { return window + window_of(t, at, at.slot, i) * OBS; },
+        [&](unsigned i) { return window + dqn_collect_window_of(t, at, at.slot, i) * OBS; },
         [&](unsigned i) { return passes ? to_replay(i) : none; });
     if (t.emits && !passes) {
-        copy_rows<OBS>(
-            block.n, [&](unsigned i) { return window + window_of(t, at, at.oldest, i) * OBS; },
+        dqn_collect_copy_rows<OBS>(
+            block.n,
+            [&](unsigned i) { return window + dqn_collect_window_of(t, at, at.oldest, i) * OBS; },
             to_replay, [&](unsigned) { return none; });
     }
 }
@@ -143,12 +148,12 @@ take_before(const struct dqn_tail &t, const struct dqn_block &block, const struc
 /* After the step, by the thread of lane i: the numbers of its transition into the window, those of
  * the row that leaves into the replay. */
 static __device__ __forceinline__ void
-take_outcome(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
-             unsigned i, uint32_t action, const struct dqn_env_outcome &outcome,
-             struct dqn_leaving *leaving) {
+dqn_collect_take_outcome(const struct dqn_tail &t, const struct dqn_block &block,
+                         const struct dqn_places &at, unsigned i, uint32_t action,
+                         const struct dqn_env_outcome &outcome, struct dqn_leaving *leaving) {
     const struct dqn_nstep_args *w = &t.window;
     const struct dqn_rows *to = &t.insert.rows;
-    const size_t now = window_of(t, at, at.slot, i);
+    const size_t now = dqn_collect_window_of(t, at, at.slot, i);
     w->window_action[now] = action;
     w->window_reward[now] = outcome.reward;
     w->window_end[now] = outcome.terminated  ? DQN_WINDOW_TERMINATED
@@ -157,14 +162,15 @@ take_outcome(const struct dqn_tail &t, const struct dqn_block &block, const stru
     if (!t.emits) {
         return;
     }
-    const size_t first = window_of(t, at, 0, i), row = row_of(t, block, at, i);
+    const size_t first = dqn_collect_window_of(t, at, 0, i),
+                 row = dqn_collect_row_of(t, block, at, i);
     const struct dqn_nstep_row sum =
         dqn_nstep_sum(w->window_reward + first, w->window_end + first, w->lanes, at.oldest,
                       w->n_step, w->agents[block.agent].gamma);
     const float priority = t.insert.priority_seen[block.agent];
     leaving->last_slot[i] = (uint32_t)sum.last_slot;
     leaving->difference[i] = dqn_cuda_leaf(priority) - dqn_cuda_leaf(to->priorities[row]);
-    to->actions[row] = w->window_action[window_of(t, at, at.oldest, i)];
+    to->actions[row] = w->window_action[dqn_collect_window_of(t, at, at.oldest, i)];
     to->rewards[row] = sum.reward;
     to->discounts[row] = sum.discount;
     to->dones[row] = sum.done;
@@ -179,18 +185,20 @@ take_after(const struct dqn_tail &t, const struct dqn_block &block, const struct
            const float *observed, unsigned stride, const struct dqn_leaving *leaving) {
     float *window = t.window.window_next, *states = t.insert.rows.next_states, *const none = NULL;
     const bool passes = t.emits && at.oldest == at.slot;
-    const auto to_replay = [&](unsigned i) { return states + row_of(t, block, at, i) * OBS; };
-    copy_rows<OBS>(
+    const auto to_replay = [&](unsigned i) {
+        return states + dqn_collect_row_of(t, block, at, i) * OBS;
+    };
+    dqn_collect_copy_rows<OBS>(
         block.n, [&](unsigned i) { return observed + i * stride; },
-        [&](unsigned i) { return window + window_of(t, at, at.slot, i) * OBS; },
+        [&](unsigned i) { return window + dqn_collect_window_of(t, at, at.slot, i) * OBS; },
         [&](unsigned i) { return passes ? to_replay(i) : none; });
     if (t.emits && !passes) {
-        copy_rows<OBS>(
+        dqn_collect_copy_rows<OBS>(
             block.n,
             [&](unsigned i) {
                 const size_t last = leaving->last_slot[i];
                 return last == at.slot ? observed + i * stride
-                                       : window + window_of(t, at, last, i) * OBS;
+                                       : window + dqn_collect_window_of(t, at, last, i) * OBS;
             },
             to_replay, [&](unsigned) { return none; });
     }
@@ -198,18 +206,18 @@ take_after(const struct dqn_tail &t, const struct dqn_block &block, const struct
 
 /* The new leaves into the sums above, modulo 2^64. Rows under one node of level 0 are summed first;
  * by the first warp, a lane a row. */
-static __device__ __forceinline__ void take_leaves(const struct dqn_tail &t,
-                                                   const struct dqn_block &block,
-                                                   const struct dqn_places &at,
-                                                   const struct dqn_leaving *leaving) {
+static __device__ __forceinline__ void dqn_collect_take_leaves(const struct dqn_tail &t,
+                                                               const struct dqn_block &block,
+                                                               const struct dqn_places &at,
+                                                               const struct dqn_leaving *leaving) {
     const unsigned i = threadIdx.x;
     if (!t.emits || t.shape.n_levels == 0 || i >= block.n) {
         return;
     }
     const size_t own = block.agent * t.insert.capacity;
-    size_t node = (row_of(t, block, at, i) - own) / DQN_TREE_FAN;
+    size_t node = (dqn_collect_row_of(t, block, at, i) - own) / DQN_TREE_FAN;
     const auto under_it = [&](unsigned j) {
-        return (row_of(t, block, at, j) - own) / DQN_TREE_FAN == node;
+        return (dqn_collect_row_of(t, block, at, j) - own) / DQN_TREE_FAN == node;
     };
     if (i > 0 && under_it(i - 1)) {
         return; /* an earlier row speaks for this one */
@@ -228,7 +236,7 @@ static __device__ __forceinline__ void take_leaves(const struct dqn_tail &t,
 
 /* Whether this block is the last to come here, behind a barrier: then all have read the counters
  * and the ring. By one thread. */
-static __device__ __forceinline__ bool is_last(const struct dqn_tail &t) {
+static __device__ __forceinline__ bool dqn_collect_is_last(const struct dqn_tail &t) {
     __threadfence();
     const unsigned before = atomicAdd(t.ticket, 1u);
     __threadfence();
@@ -236,7 +244,7 @@ static __device__ __forceinline__ bool is_last(const struct dqn_tail &t) {
 }
 
 /* The last block advances the counters and moves the ring. */
-static __device__ __forceinline__ void end_step(const struct dqn_tail &t) {
+static __device__ __forceinline__ void dqn_collect_end_step(const struct dqn_tail &t) {
     for (size_t k = threadIdx.x; k < t.window.n_agents; k += DQN_ENV_THREADS) {
         t.counters[k].vector_steps++;
         t.counters[k].env_steps += t.window.lanes;

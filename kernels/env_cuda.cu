@@ -171,8 +171,8 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     bool over = false;
     load_params(&params, a.params);
     if (tail.present) {
-        places = find_places(tail, block);
-        take_before<Env::OBS>(tail, block, places, a.obs_now, a.obs_ld);
+        places = dqn_collect_find_places(tail, block);
+        dqn_collect_take_before<Env::OBS>(tail, block, places, a.obs_now, a.obs_ld);
     } else if (a.obs_before != NULL) {
         keep_observations(a, block);
     }
@@ -187,7 +187,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
             outcome = rest_lane<Env>(a, at, observation);
         }
         if (tail.present) {
-            take_outcome(tail, block, places, own, action, outcome, &leaving);
+            dqn_collect_take_outcome(tail, block, places, own, action, outcome, &leaving);
         } else {
             write_outcome(a, at, outcome);
         }
@@ -195,10 +195,10 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     __syncthreads();
     if (tail.present) {
         if (threadIdx.x == DQN_ENV_THREADS - 1) {
-            ends = is_last(tail);
+            ends = dqn_collect_is_last(tail);
         }
         take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
-        take_leaves(tail, block, places, &leaving);
+        dqn_collect_take_leaves(tail, block, places, &leaving);
     } else {
         write_rows<Env>(a.obs_next, rows, block, a.obs_ld);
     }
@@ -209,7 +209,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
     __syncthreads();
     write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
     if (tail.present && ends) {
-        end_step(tail);
+        dqn_collect_end_step(tail);
     } else if (!tail.present && threadIdx.x == 0 && blockIdx.x == 0) {
         a.counters[block.agent].vector_steps++;
         a.counters[block.agent].env_steps += a.lanes;
