@@ -387,12 +387,26 @@ DQN_SHARED void trading_step_blind(struct trading_state *state, const struct tra
     trading_advance(state, p, next, record->units_before, traded, record);
 }
 
+/* Asks for the market features of the next bar, which the observation copies at the step's end. */
+DQN_SHARED void trading_ask_features(const struct trading_params *p, uint64_t next) {
+    enum { LINE = 32 /* floats */ };
+    if (p->oracle) {
+        return;
+    }
+    const float *row = p->features + next * TRADING_MARKET_FEATURES;
+    for (int i = 0; i < TRADING_MARKET_FEATURES; i += LINE) {
+        dqn_prefetch(row + i);
+    }
+    dqn_prefetch(row + TRADING_MARKET_FEATURES - 1);
+}
+
 /* One step, with its record. */
 DQN_SHARED struct dqn_env_outcome trading_step_recorded(struct trading_state *state,
                                                         const struct trading_params *params,
                                                         const struct dqn_env_key *key,
                                                         uint32_t action, float *observation,
                                                         struct trading_step_record *record) {
+    trading_ask_features(params, state->bar + 1);
     trading_step_blind(state, params, key, action, record);
     trading_observe(params, state, observation);
     struct dqn_env_outcome outcome;

@@ -210,21 +210,22 @@ static __device__ __forceinline__ void dqn_collect_take_leaves(const struct dqn_
                                                                const struct dqn_block &block,
                                                                const struct dqn_places &at,
                                                                const struct dqn_leaving *leaving) {
-    const unsigned i = threadIdx.x;
-    if (!t.emits || t.shape.n_levels == 0 || i >= block.n) {
+    const unsigned lane = threadIdx.x;
+    if (!t.emits || t.shape.n_levels == 0 || lane >= DQN_WARP) {
         return;
     }
+    static_assert(DQN_BLOCK_LANES == DQN_WARP, "a lane of the warp has a row");
+    const bool exists = lane < block.n;
     const size_t own = block.agent * t.insert.capacity;
-    size_t node = (dqn_collect_row_of(t, block, at, i) - own) / DQN_TREE_FAN;
-    const auto under_it = [&](unsigned j) {
-        return (dqn_collect_row_of(t, block, at, j) - own) / DQN_TREE_FAN == node;
-    };
-    if (i > 0 && under_it(i - 1)) {
-        return; /* an earlier row speaks for this one */
-    }
+    size_t node = (dqn_collect_row_of(t, block, at, exists ? lane : 0) - own) / DQN_TREE_FAN;
     uint64_t difference = 0;
-    for (unsigned j = i; j < block.n && under_it(j); j++) {
-        difference += leaving->difference[j];
+    unsigned left = __ballot_sync(0xffffffffu, exists);
+    while (left != 0) { /* a node a turn: two, or three where the ring begins again */
+        const int speaker = __ffs((int)left) - 1;
+        const bool is_under = exists && node == __shfl_sync(0xffffffffu, node, speaker);
+        const uint64_t sum = dqn_warp_sum(is_under ? leaving->difference[lane] : (uint64_t)0);
+        difference = (int)lane == speaker ? sum : difference;
+        left &= ~__ballot_sync(0xffffffffu, is_under);
     }
     uint64_t *sums = t.sums + block.agent * t.shape.stride;
     for (int level = 0; level < t.shape.n_levels && difference != 0; level++) {

@@ -207,7 +207,11 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
         go_on<Env>(a, &params, block.agent, at, stream, over, observation);
     }
     __syncthreads();
-    write_rows<Env>(a.obs_now, rows, block, a.obs_ld);
+    float *const none = NULL; /* what pads the rows is zero since the reset */
+    dqn_collect_copy_rows<Env::OBS>(
+        block.n, [&](unsigned i) { return rows + i * Env::STRIDE; },
+        [&](unsigned i) { return a.obs_now + (block.first + i) * a.obs_ld; },
+        [&](unsigned) { return none; });
     if (tail.present && ends) {
         dqn_collect_end_step(tail);
     } else if (!tail.present && threadIdx.x == 0 && blockIdx.x == 0) {

@@ -100,33 +100,34 @@ struct dqn_tile_up : dqn_tile_warp<EXACT, MT, NN, CHAINS> {
     float4 b[AHEAD][base::COLUMNS];
 
     /* Number p: inputs k + 4 t .. */
-    __device__ __forceinline__ void ask(int p, unsigned k, unsigned in_ld) {
-        const unsigned at = k + 4 * this->t < in_ld ? k + 4 * this->t : 0;
+    __device__ __forceinline__ void ask(int p, unsigned k, unsigned inputs) {
+        const unsigned at = k + 4 * this->t < inputs ? k + 4 * this->t : 0;
 #pragma unroll
         for (int j = 0; j < base::COLUMNS; j++) {
             b[p][j] = *(const float4 *)(w[j] + at);
         }
     }
 
-    __device__ __forceinline__ void start(const float *weights, unsigned in_ld, unsigned end,
-                                          unsigned n) {
+    /* Rows of `weights` are ld floats; the first `inputs` of them are taken. */
+    __device__ __forceinline__ void start(const float *weights, unsigned ld, unsigned inputs,
+                                          unsigned end, unsigned n) {
         const unsigned column = n + base::COLUMNS * (threadIdx.x % DQN_WARP / 4);
         this->t = threadIdx.x % 4;
 #pragma unroll
         for (int j = 0; j < base::COLUMNS; j++) {
-            w[j] = weights + (size_t)((column < end ? column : n) + j) * in_ld;
+            w[j] = weights + (size_t)((column < end ? column : n) + j) * ld;
         }
 #pragma unroll
         for (int p = 0; p < AHEAD; p++) {
-            ask(p, p * base::DEPTH, in_ld);
+            ask(p, p * base::DEPTH, inputs);
         }
     }
 
     /* Inputs k .. k + 16, whose weights are number p. PARTIAL: perhaps not all of them exist, and
      * none follow. */
     template <bool PARTIAL>
-    __device__ __forceinline__ void step(int p, unsigned k, unsigned in_ld) {
-        const bool exists = !PARTIAL || k + 4 * this->t < in_ld;
+    __device__ __forceinline__ void step(int p, unsigned k, unsigned inputs) {
+        const bool exists = !PARTIAL || k + 4 * this->t < inputs;
         struct dqn_tile_a<EXACT> first[MT], second[MT];
 #pragma unroll
         for (int i = 0; i < MT; i++) {
@@ -136,24 +137,24 @@ struct dqn_tile_up : dqn_tile_warp<EXACT, MT, NN, CHAINS> {
             second[i].set(one.z, two.z, one.w, two.w);
         }
         if (!PARTIAL) {
-            ask(p, k + TURN, in_ld);
+            ask(p, k + TURN, inputs);
         }
         this->multiply(first, second, k, exists);
     }
 
-    __device__ __forceinline__ void run(unsigned in_ld) {
+    __device__ __forceinline__ void run(unsigned inputs) {
         unsigned k = 0;
 #pragma unroll 1
-        for (; k + TURN <= in_ld; k += TURN) {
+        for (; k + TURN <= inputs; k += TURN) {
 #pragma unroll
             for (int p = 0; p < AHEAD; p++) {
-                step<false>(p, k + p * base::DEPTH, in_ld);
+                step<false>(p, k + p * base::DEPTH, inputs);
             }
         }
 #pragma unroll
         for (int p = 0; p < AHEAD; p++) {
-            if (k + p * base::DEPTH < in_ld) {
-                step<true>(p, k + p * base::DEPTH, in_ld);
+            if (k + p * base::DEPTH < inputs) {
+                step<true>(p, k + p * base::DEPTH, inputs);
             }
         }
     }

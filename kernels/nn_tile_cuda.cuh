@@ -71,12 +71,13 @@ static __device__ __forceinline__ float4 dqn_zero4(void) {
     return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
 
-/* The nearest number with 10 bits behind the point, which is all that a product reads (Veltkamp's
- * splitting, Dekker 1971, section 4). Three cheap operations, where the instruction for it has an
- * eighth of their rate. NaN stays; beyond 2^114 the result is NaN. */
+/* v with 10 bits behind the point, which is all that a product reads: Veltkamp's splitting (Dekker
+ * 1971, section 4) with its two subtractions as one operation. Two cheap operations, where the
+ * instruction for it has an eighth of their rate. It is the nearest such number; where v is within
+ * a 4,096th of the next power of two, perhaps the one before. NaN stays; beyond 2^114 the result is
+ * not finite. */
 static __device__ __forceinline__ float dqn_tile_nearest(float v) {
-    const float c = v * 8193.0f;
-    return c - (c - v);
+    return __fmaf_rn(-8192.0f, v, v * 8193.0f);
 }
 
 static __device__ __forceinline__ float4 dqn_tile_nearest4(float4 v) {
@@ -97,7 +98,7 @@ static __device__ __forceinline__ void dqn_tile_load_rows(const struct dqn_tile 
                                                           const float *x, unsigned ld,
                                                           unsigned n_rows, float *to) {
     const unsigned quarters = ld / 4;
-    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += DQN_TILE_THREADS) {
+    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += blockDim.x) {
         const unsigned row = i / quarters, column = i % quarters * 4;
         const float4 v = row < tile->n_rows
                              ? *(const float4 *)(x + (tile->first_row + row) * ld + column)

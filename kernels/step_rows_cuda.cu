@@ -401,7 +401,7 @@ run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *p
     const unsigned column = n + COLUMNS * c.g;
     const bool exists = column < end;
     struct dqn_tile_up<EXACT, MT, NN, CHAINS, AHEAD> sums;
-    sums.start(params + layer->weight, in_ld, end, n);
+    sums.start(params + layer->weight, in_ld, in_ld, end, n);
     float bias[COLUMNS];
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++) {

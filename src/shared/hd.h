@@ -27,4 +27,13 @@
 #define DQN_SHARED_ONCE DQN_SHARED
 #endif
 
+/* Asks for the memory around p, which must exist, so that a later read waits less. */
+DQN_SHARED void dqn_prefetch(const void *p) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+#else
+    __builtin_prefetch(p);
+#endif
+}
+
 #endif
