@@ -3,7 +3,7 @@
  *   config.yaml             the resolved configuration
  *   epoch-000012.h5         checkpoint after 12 epochs
  *   epoch-000012-partial.h5 inside the 13th epoch (the run was interrupted)
- *   best.h5                 the one with the best evaluation
+ *   best.h5                 the one with the best evaluation, with its permission bits
  *   lock                    held while a process trains here
  *   .tmp-<pid>-*            unfinished; removed when the next run opens the folder */
 #ifndef DQN_RUN_FOLDER_H

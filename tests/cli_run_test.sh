@@ -203,7 +203,6 @@ for name in there.csv there.h5 absent-link.h5; do
   says err "$name: is a symbolic link, which a file would replace; name the file that it leads to"
   [ -L "$name" ] || fail "a file took a link's place"
 done
-expect 5 "$bin/dqn-data" convert written.csv there.h5
 cmp -s written.csv kept.csv && [ ! -e absent.h5 ] || fail 'a link was written through'
 { echo before; "$bin/dqn-data" synth ou - --set synthetic.bars=2000; echo after; } >around.csv 2>/dev/null
 [ "$(sed -n '1p;$p' around.csv | tr '\n' ' ')" = 'before after ' ] || fail 'standard output was replaced'
@@ -230,6 +229,46 @@ cut -d, -f1-5 written.csv | sed '5,6d' >holes.csv
 expect 3 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=ffill
 says err 'holes.h5: 2 filled-in bars would lose the mark, as there is no volume'
 [ ! -e holes.h5 ] || fail 'a file that lost its marks was written'
+# An output that is one of the inputs, by whatever name, is refused before the work, and stays.
+cp written.csv table.h5 # the contents tell that it is text
+cp table.h5 table.kept
+ln table.h5 hard.h5
+ln -s table.h5 soft.h5
+for name in table.h5 ./own/../table.h5 "$PWD/table.h5" hard.h5 soft.h5; do
+  mkdir -p own
+  expect 2 "$bin/dqn-data" convert table.h5 "$name"
+  says err "dqn-data: $name: is the same file as $PWD/table.h5, which is read; writing would replace it"
+done
+expect 2 "$bin/dqn-data" convert none.csv table.h5 table.h5 # before any of them is read
+says err "table.h5: is the same file as $PWD/table.h5"
+expect 2 "$bin/dqn-data" convert 'tab*.h5' table.h5
+says err "table.h5: is the same file as $PWD/table.h5"
+echo 'synthetic: {bars: 2000}' >market.yaml
+expect 2 "$bin/dqn-data" synth ou market.yaml --config market.yaml
+says err "market.yaml: is the same file as $PWD/market.yaml, which is read"
+cmp -s table.h5 table.kept && [ "$(cat market.yaml)" = 'synthetic: {bars: 2000}' ] ||
+  fail 'an input was replaced'
+rm -r own table.h5 hard.h5 soft.h5
+# The output's place is looked at before the work: thirty million bars take longer than this.
+touch nofolder
+for what in 'absent/o.csv: cannot be written: there is no folder absent' \
+  'absent/o.h5: cannot be written: there is no folder absent' \
+  'nofolder/o.csv: cannot be written: nofolder is no folder' 'folder.csv: is a folder'; do
+  expect 5 timeout 2 "$bin/dqn-data" synth realistic "${what%%:*}" --set synthetic.bars=30000000
+  says err "$what"
+done
+# A file that is replaced keeps its permission bits; a new one gets the umask's.
+cp written.csv secret.csv
+cp written.h5 secret.h5
+chmod 600 secret.csv secret.h5
+for name in secret fresh; do
+  for end in csv h5; do
+    (umask 026 && exec "$bin/dqn-data" synth ou $name.$end --quiet --set synthetic.bars=2000) ||
+      fail "$name.$end was not written"
+  done
+done
+[ "$(stat -c %a secret.csv secret.h5 fresh.csv fresh.h5 | tr '\n' ' ')" = '600 600 640 640 ' ] ||
+  fail "permission bits: $(stat -c '%n %a' secret.* fresh.*)"
 expect 0 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=keep
 expect 0 "$bin/dqn-data" convert written.csv written.h5 --quiet
 [ "$(cat out err | wc -c)" -eq 0 ] || fail 'dqn-data convert --quiet prints'
@@ -302,6 +341,11 @@ says err 'big.h5'
 # ---- resume with a configuration ----
 expect 0 "$train" short.yaml --resume checkpoints/short-2/epoch-000003.h5 --set learner.lr=2e-3
 says err 'learner.lr: the checkpoint has 0.001; 0.002 is now in force'
+cp -r checkpoints/short-2 secret
+chmod 600 secret/*
+expect 0 "$train" --resume secret/epoch-000003.h5
+[ -z "$(find secret -type f ! -perm 600 ! -name epoch-000004.h5 ! -name best.h5)" ] ||
+  fail "permission bits: $(stat -c '%n %a' secret/*)"
 find checkpoints/short-1 -type f -exec sha256sum {} + | sort >before
 expect 2 "$train" --resume checkpoints/short-1 --set replay.capacity=1500
 says err 'replay.capacity = 1500, but the checkpoint was made with 20000'
