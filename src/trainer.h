@@ -30,6 +30,10 @@ struct dqn_trainer_options {
 
 struct dqn_trainer;
 
+/* Before a run's folder is made: DQN_ERR_CHECKPOINT when a file is no checkpoint with a network as
+ * the configuration's, which options.init_from will ask for; DQN_ERR_DISK when it is not there. */
+enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *file);
+
 /* Checks, allocates and prepares everything; says what it will do (banner, memory plan). */
 enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
                                    const struct dqn_trainer_options *options);

@@ -170,9 +170,6 @@ static void say_plan(const struct dqn_trainer *t) {
              dqn_format_count(a, sizeof a, steps), dqn_plural(steps),
              dqn_format_count(b, sizeof b, updates), dqn_plural(updates),
              (long long)t->config.learner.batch, t->config.train.replay_ratio);
-    if (t->folder[0] != '\0') {
-        dqn_info("run folder: %s", t->folder);
-    }
 }
 
 /* ---- create and destroy ------------------------------------------------------------------------
@@ -227,6 +224,9 @@ static enum dqn_status create_parts(struct dqn_trainer *t,
     if (t->folder[0] != '\0') {
         DQN_TRY(dqn_saver_create(t));
         DQN_TRY(dqn_metrics_open(t->metrics, t->folder));
+    }
+    if (t->folder[0] != '\0' && !t->quiet) { /* not before: it goes again where a start fails */
+        dqn_info("run folder: %s", t->folder);
     }
     return DQN_OK;
 }

@@ -74,6 +74,15 @@ says err 'none.csv'
 printf 'timestamp,open,high,low,close\n2020-01-01,1,nonsense,1,1\n' >bad.csv
 expect 3 "$train" --set env.name=trading --set data.file=bad.csv --set device=cpu printed.yaml
 says err 'bad.csv'
+# A run that cannot begin leaves no folder, not those above its own either, and none is named.
+expect 5 "$train" short.yaml --init-from nosuch.h5
+says err 'dqn-train: nosuch.h5: cannot be opened: No such file or directory'
+[ "$(wc -l <err)" -eq 1 ] || fail 'more than the reason is said'
+expect 7 "$train" short.yaml --init-from short.yaml
+expect 7 "$train" short.yaml --init-from . --set output=deep/er
+expect 3 "$train" --set env.name=trading --set data.file=none.csv --set output=deep/er printed.yaml
+expect 4 "$train" short.yaml --set device=cuda --set device_index=63 --set output=deep/er
+[ ! -e checkpoints ] && [ ! -e deep ] || fail 'a run that cannot begin leaves a folder'
 if ! nvidia-smi -L >/dev/null 2>&1; then
   expect 4 "$train" short.yaml --device cuda --name none
 fi
@@ -286,8 +295,9 @@ says err '--init-from'
 expect 0 "$train" --verify checkpoints/short-1
 expect 0 "$train" --verify checkpoints
 expect 0 "$train" --verify checkpoints/short-1/best.h5
-expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8
-says err 'nn/params'
+expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8 --name other
+says err 'dqn-train: checkpoints/short-1/best.h5: buffer nn/params is'
+[ "$(wc -l <err)" -eq 1 ] && [ ! -e checkpoints/other-1 ] || fail 'a folder is named or made'
 cp -r checkpoints/short-1 damaged
 printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null
 expect 0 "$train" --verify damaged
