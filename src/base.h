@@ -18,6 +18,7 @@
     X(DQN_ERR_INTERNAL, 1)                                                                         \
     X(DQN_ERR_STATE, 1)         /* called at the wrong moment */                                   \
     X(DQN_ERR_MEMORY, 1)        /* host memory is used up */                                       \
+    X(DQN_ERR_ENDLESS, 1)       /* an episode of an evaluation does not end */                     \
     X(DQN_ERR_CONFIG, 2)        /* usage or configuration */                                       \
     X(DQN_ERR_DATA, 3)          /* market data missing or bad */                                   \
     X(DQN_ERR_DEVICE, 4)        /* no usable device, or it failed */                               \

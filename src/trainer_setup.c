@@ -65,6 +65,9 @@ static enum dqn_status create_replay_and_learner(struct dqn_trainer *t) {
 
 /* No evaluation episode is longer. */
 static uint64_t evaluation_steps(const struct dqn_trainer *t) {
+    if (t->eval_steps > 0) {
+        return t->eval_steps;
+    }
     if (t->market != NULL) {
         return dqn_market_part_steps(t->market, DQN_SPLIT_VALIDATION,
                                      (size_t)t->config.eval.episodes);
@@ -183,6 +186,7 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     t->quiet = options->quiet;
     t->stop = options->stop;
     t->stop_at_steps = options->stop_at_steps;
+    t->eval_steps = options->eval_steps;
     t->on_epoch = options->on_epoch;
     t->context = options->context;
     t->env = (enum dqn_env_id)t->config.env.name;
