@@ -96,6 +96,12 @@ const char *dqn_format_count(char *text, size_t size, uint64_t count);
 /* A length of time in the largest unit that makes a whole number: "31 days", "4 h", "15 min",
  * "2,629,746 s", "0.5 s" into a caller's buffer; returns it. */
 const char *dqn_format_length(char *text, size_t size, double seconds);
+/* A measured length of time to a tenth, in the largest unit of which there is one: "12.5 days",
+ * "3.0 h", "40.0 ms", down to "0.3 ns", into a caller's buffer; returns it. */
+const char *dqn_format_span(char *text, size_t size, double seconds);
+/* How many of something there are a year: "25054", and below ten "5.22" or "0.4", into a caller's
+ * buffer; returns it. */
+const char *dqn_format_yearly(char *text, size_t size, double count);
 /* "s", or "" for 1: "%zu fold%s". */
 const char *dqn_plural(uint64_t n);
 
