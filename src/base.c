@@ -245,6 +245,29 @@ const char *dqn_format_length(char *text, size_t size, double seconds) {
     return text;
 }
 
+const char *dqn_format_span(char *text, size_t size, double seconds) {
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400.0, "days"}, {3600.0, "h"}, {60.0, "min"}, {1.0, "s"},
+                 {1e-3, "ms"},      {1e-6, "us"},  {1e-9, "ns"}};
+    size_t u = 0;
+    while (u + 1 < DQN_COUNT_OF(units) && !(seconds >= units[u].seconds)) {
+        u++;
+    }
+    snprintf(text, size, "%.1f %s", seconds / units[u].seconds, units[u].name);
+    return text;
+}
+
+const char *dqn_format_yearly(char *text, size_t size, double count) {
+    if (count >= 9.995) {
+        snprintf(text, size, "%.0f", count);
+    } else {
+        snprintf(text, size, "%.3g", count);
+    }
+    return text;
+}
+
 const char *dqn_plural(uint64_t n) {
     return n == 1 ? "" : "s";
 }

@@ -18,6 +18,7 @@
     X(DQN_ERR_INTERNAL, 1)                                                                         \
     X(DQN_ERR_STATE, 1)         /* called at the wrong moment */                                   \
     X(DQN_ERR_MEMORY, 1)        /* host memory is used up */                                       \
+    X(DQN_ERR_ENDLESS, 1)       /* an episode of an evaluation does not end */                     \
     X(DQN_ERR_CONFIG, 2)        /* usage or configuration */                                       \
     X(DQN_ERR_DATA, 3)          /* market data missing or bad */                                   \
     X(DQN_ERR_DEVICE, 4)        /* no usable device, or it failed */                               \
@@ -95,6 +96,12 @@ const char *dqn_format_count(char *text, size_t size, uint64_t count);
 /* A length of time in the largest unit that makes a whole number: "31 days", "4 h", "15 min",
  * "2,629,746 s", "0.5 s" into a caller's buffer; returns it. */
 const char *dqn_format_length(char *text, size_t size, double seconds);
+/* A measured length of time to a tenth, in the largest unit of which there is one: "12.5 days",
+ * "3.0 h", "40.0 ms", down to "0.3 ns", into a caller's buffer; returns it. */
+const char *dqn_format_span(char *text, size_t size, double seconds);
+/* How many of something there are a year: "25054", and below ten "5.22" or "0.4", into a caller's
+ * buffer; returns it. */
+const char *dqn_format_yearly(char *text, size_t size, double count);
 /* "s", or "" for 1: "%zu fold%s". */
 const char *dqn_plural(uint64_t n);
 

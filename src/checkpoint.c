@@ -298,6 +298,13 @@ static enum dqn_status check_fit(const struct dqn_checkpoint *c, const struct lo
     return DQN_OK;
 }
 
+enum dqn_status dqn_checkpoint_check_buffer(const struct dqn_checkpoint *c,
+                                            const struct dqn_buffer *like) {
+    const struct load load = {like->name, like};
+    bool absent = false;
+    return check_fit(c, &load, &absent);
+}
+
 /* Waits after each buffer, because they share one piece of host memory. */
 static enum dqn_status load_one(const struct dqn_checkpoint *c, const struct load *load,
                                 struct dqn_queue *q, void *scratch) {

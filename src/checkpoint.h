@@ -117,6 +117,9 @@ enum dqn_status dqn_checkpoint_history(const struct dqn_checkpoint *checkpoint,
                                        const char *const *columns, size_t n_columns, double **rows,
                                        size_t *n_rows);
 
+/* DQN_ERR_CHECKPOINT when the file has no buffer of this name with this type and shape. */
+enum dqn_status dqn_checkpoint_check_buffer(const struct dqn_checkpoint *checkpoint,
+                                            const struct dqn_buffer *like);
 /* Loads all saved buffers of a committed arena; waits for `q` before and after (NULL as in save).
  * Each must be in the file with the same type and shape, else DQN_ERR_CHECKPOINT names the buffer
  * and both shapes and nothing at all was copied. Replay buffers may be missing where the file says

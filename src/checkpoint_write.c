@@ -201,8 +201,7 @@ enum dqn_status dqn_snapshot_write(const struct dqn_snapshot *snapshot, const ch
     ops = ops != NULL ? ops : &dqn_file_ops_system;
     char temporary[4096];
     DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
-    const int fd =
-        ops->open(ops->context, temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    const int fd = dqn_file_create_temporary(ops, temporary, path, O_RDWR);
     if (fd < 0) {
         return dqn_fail(DQN_ERR_DISK, "%s: cannot be created: %s", temporary, strerror(errno));
     }

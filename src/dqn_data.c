@@ -148,10 +148,20 @@ static void say_written(const struct dqn_bars *bars, const char *path) {
              sized ? dqn_format_bytes(bytes, sizeof(bytes), (uint64_t)info.st_size) : "");
 }
 
+static bool names_hdf5(const char *path) {
+    return ends_with(path, ".h5") || ends_with(path, ".hdf5");
+}
+
+/* Before any work: that it is none of the inputs, and can be written. */
+static enum dqn_status check_output(const char *path, const struct dqn_config *config) {
+    DQN_TRY(dqn_bars_check_apart(config, path));
+    return names_hdf5(path) ? dqn_file_check_target(path) : dqn_bars_check_csv_target(path);
+}
+
 static enum dqn_status write_bars(const struct dqn_bars *bars, const char *path,
                                   const struct dqn_config *config) {
-    const bool hdf5 = ends_with(path, ".h5") || ends_with(path, ".hdf5");
-    DQN_TRY(hdf5 ? dqn_bars_write_hdf5(bars, path, &config->data) : dqn_bars_write_csv(bars, path));
+    DQN_TRY(names_hdf5(path) ? dqn_bars_write_hdf5(bars, path, &config->data)
+                             : dqn_bars_write_csv(bars, path));
     if (strcmp(path, "-") != 0) {
         say_written(bars, path);
     }
@@ -164,11 +174,11 @@ static enum dqn_status run_convert(const struct dqn_cli *cli, struct dqn_config 
         return dqn_fail(DQN_ERR_CONFIG, "convert needs FILE and OUT.h5; see dqn-data --help");
     }
     const char *const out = cli->argument[cli->n_arguments - 1];
-    if (!ends_with(out, ".h5") && !ends_with(out, ".hdf5")) {
+    if (!names_hdf5(out)) {
         return dqn_fail(DQN_ERR_CONFIG, "%s: the output's name must end in .h5", out);
     }
-    DQN_TRY(dqn_file_check_target(out)); /* before the data are read */
     DQN_TRY(load_config(config, cli, 1, cli->n_arguments - 2));
+    DQN_TRY(check_output(out, config));
     DQN_TRY(dqn_bars_load(&bars, config, false));
     const enum dqn_status status = write_bars(&bars, out, config);
     dqn_bars_free(&bars);
@@ -215,6 +225,7 @@ static enum dqn_status run_synth(const struct dqn_cli *cli, struct dqn_config *c
     }
     config->synthetic.market = market;
     config->data.file.n = 0;
+    DQN_TRY(check_output(cli->argument[2], config));
     DQN_TRY(dqn_bars_load(&bars, config, false));
     const enum dqn_status status = write_bars(&bars, cli->argument[2], config);
     dqn_bars_free(&bars);

@@ -418,6 +418,9 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         }
         DQN_TRY(dqn_walk_check(config));
     }
+    if (dqn_cli_has(cli, "--init-from")) {
+        DQN_TRY(dqn_trainer_check_init_from(config, dqn_cli_value(cli, "--init-from")));
+    }
     struct dqn_run_folder folder;
     char *text = NULL;
     DQN_TRY(dqn_config_print(config, &text));

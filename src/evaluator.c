@@ -191,9 +191,10 @@ static enum dqn_status run_until_frozen(struct dqn_evaluator *ev, struct dqn_que
             return DQN_OK;
         }
     }
-    return dqn_fail(DQN_ERR_INTERNAL,
+    return dqn_fail(DQN_ERR_ENDLESS,
                     "an evaluation episode did not end within %llu step%s; an environment whose "
-                    "episodes may go on for ever needs a time limit in envs/env_list.h",
+                    "episodes may go on for ever needs a time limit, the last number of its line "
+                    "in envs/env_list.h",
                     (unsigned long long)ev->o.max_steps, dqn_plural(ev->o.max_steps));
 }
 

@@ -41,7 +41,7 @@ void dqn_evaluator_destroy(struct dqn_evaluator *evaluator);
 /* Plays one episode a lane with params [K, P]. `round` chooses the episodes' random numbers: equal
  * rounds play equal episodes. The host waits. result: [K]. DQN_ERR_STOPPED when a stop was asked
  * for: then there is no result, and the same call again gives the one that there would have been.
- */
+ * DQN_ERR_ENDLESS when an episode is longer than max_steps. */
 enum dqn_status dqn_evaluator_run(struct dqn_evaluator *evaluator, struct dqn_queue *q,
                                   const struct dqn_buffer *params, uint64_t round,
                                   struct dqn_evaluation *result);

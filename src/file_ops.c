@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +27,11 @@ static ssize_t system_pread(void *context, int fd, void *data, size_t size, off_
 static int system_ftruncate(void *context, int fd, off_t size) {
     (void)context;
     return ftruncate(fd, size);
+}
+
+static int system_fchmod(void *context, int fd, int mode) {
+    (void)context;
+    return fchmod(fd, (mode_t)mode);
 }
 
 static int system_fsync(void *context, int fd) {
@@ -70,6 +74,7 @@ const struct dqn_file_ops dqn_file_ops_system = {
     .pwrite = system_pwrite,
     .pread = system_pread,
     .ftruncate = system_ftruncate,
+    .fchmod = system_fchmod,
     .fsync = system_fsync,
     .close = system_close,
     .rename = system_rename,
@@ -135,6 +140,14 @@ ssize_t dqn_file_read_at(const struct dqn_file_ops *ops, int fd, void *data, siz
 
 static const char temporary_prefix[] = ".tmp-";
 
+/* The folder that holds `path`, cut off where it is longer than `size` - 1, which no path is that
+ * the system takes. */
+static void folder_of(char *out, size_t size, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
+    snprintf(out, size, "%.*s", (int)length, slash != NULL ? path : ".");
+}
+
 enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path) {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -166,7 +179,7 @@ static const char *kind_name(mode_t mode) {
                             : "a device";
 }
 
-enum dqn_status dqn_file_check_target(const char *path) {
+static enum dqn_status check_kind(const char *path) {
     struct stat info;
     if (lstat(path, &info) != 0 || S_ISREG(info.st_mode)) {
         return DQN_OK;
@@ -182,8 +195,77 @@ enum dqn_status dqn_file_check_target(const char *path) {
                     path, kind_name(info.st_mode));
 }
 
-FILE *dqn_file_open_temporary(const char *path) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+enum dqn_status dqn_file_check_folder(const char *path, const char *folder) {
+    struct stat info;
+    int error = stat(folder, &info) != 0 ? errno : 0;
+    if (error == ENOENT) {
+        return dqn_fail(DQN_ERR_DISK,
+                        "%s: cannot be written: there is no folder %s; make it before, or name "
+                        "another place",
+                        path, folder);
+    }
+    if (error == 0 && !S_ISDIR(info.st_mode)) {
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be written: %s is no folder; name another place",
+                        path, folder);
+    }
+    if (error == 0 && access(folder, W_OK | X_OK) != 0) {
+        error = errno;
+    }
+    return error == 0 ? DQN_OK
+                      : dqn_fail(DQN_ERR_DISK,
+                                 "%s: cannot be written: the folder %s takes no files: %s; name "
+                                 "another place",
+                                 path, folder, strerror(error));
+}
+
+enum dqn_status dqn_file_check_target(const char *path) {
+    char temporary[4096], folder[4096];
+    struct stat info;
+    DQN_TRY(check_kind(path));
+    DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
+    folder_of(folder, sizeof folder, path);
+    DQN_TRY(dqn_file_check_folder(path, folder));
+    if (lstat(temporary, &info) != 0 && errno != ENOENT) { /* the longer name of the two */
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be written: %s; name another file", path,
+                        strerror(errno));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_file_check_apart(const char *output, const char *input) {
+    struct stat out, in;
+    if (stat(output, &out) != 0 || stat(input, &in) != 0 || !S_ISREG(out.st_mode) ||
+        out.st_dev != in.st_dev || out.st_ino != in.st_ino) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_CONFIG,
+                    "%s: is the same file as %s, which is read; writing would replace it: name "
+                    "another output",
+                    output, input);
+}
+
+int dqn_file_create_temporary(const struct dqn_file_ops *ops, const char *temporary,
+                              const char *path, int flags) {
+    ops = or_system(ops);
+    struct stat old, now;
+    const bool replaces = lstat(path, &old) == 0 && S_ISREG(old.st_mode);
+    const int mode = replaces ? (int)(old.st_mode & 0777) : 0666;
+    const int fd = ops->open(ops->context, temporary, flags | O_CREAT | O_TRUNC | O_NOFOLLOW, mode);
+    if (fd < 0 || !replaces || (fstat(fd, &now) == 0 && (int)(now.st_mode & 0777) == mode)) {
+        return fd;
+    }
+    if (ops->fchmod(ops->context, fd, mode) != 0) { /* bits that the umask took, or an old one's */
+        const int error = errno;
+        ops->close(ops->context, fd);
+        ops->unlink(ops->context, temporary);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+FILE *dqn_file_open_temporary(const char *temporary, const char *path) {
+    const int fd = dqn_file_create_temporary(NULL, temporary, path, O_WRONLY);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (file == NULL && fd >= 0) {
         close(fd);
@@ -200,22 +282,13 @@ bool dqn_file_is_stream(const char *path) {
 
 enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char *path) {
     ops = or_system(ops);
-    const char *slash = strrchr(path, '/');
-    char *folder = NULL;
-    if (slash == NULL) {
-        folder = strdup(".");
-    } else {
-        folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    }
-    if (folder == NULL) {
-        return dqn_fail(DQN_ERR_MEMORY, "no memory for the path of %s", path);
-    }
+    char folder[4096];
     enum dqn_status status = DQN_OK;
+    folder_of(folder, sizeof folder, path);
     const int fd = ops->open(ops->context, folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
-        status = dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be opened to sync it: %s", folder,
-                          strerror(errno));
-        goto done;
+        return dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be opened to sync it: %s", folder,
+                        strerror(errno));
     }
     /* Some file systems cannot sync folders and say EINVAL: they give no better promise. */
     if (ops->fsync(ops->context, fd) != 0 && errno != EINVAL) {
@@ -223,8 +296,6 @@ enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char 
             dqn_fail(DQN_ERR_DISK, "%s: syncing the folder failed: %s", folder, strerror(errno));
     }
     ops->close(ops->context, fd);
-done:
-    free(folder);
     return status;
 }
 
@@ -245,8 +316,7 @@ enum dqn_status dqn_file_replace(const struct dqn_file_ops *ops, const char *pat
     ops = or_system(ops);
     char temporary[4096];
     DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
-    const int fd =
-        ops->open(ops->context, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    const int fd = dqn_file_create_temporary(ops, temporary, path, O_WRONLY);
     if (fd < 0) {
         return dqn_fail(DQN_ERR_DISK, "%s: cannot be created: %s", temporary, strerror(errno));
     }

@@ -15,6 +15,7 @@ struct dqn_file_ops {
     ssize_t (*pwrite)(void *context, int fd, const void *data, size_t size, off_t offset);
     ssize_t (*pread)(void *context, int fd, void *data, size_t size, off_t offset);
     int (*ftruncate)(void *context, int fd, off_t size);
+    int (*fchmod)(void *context, int fd, int mode);
     int (*fsync)(void *context, int fd);
     int (*close)(void *context, int fd);
     int (*rename)(void *context, const char *from, const char *to);
@@ -39,12 +40,22 @@ enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path);
 /* Whether a file name (without folder) is one that dqn_file_temporary makes. */
 bool dqn_file_is_temporary(const char *name);
 
-/* Before a file that a person names is written: DQN_ERR_DISK when something of that name is there
- * that is no plain file (a symbolic link, folder, pipe, socket, device), which would be replaced.
- */
+/* Before a file that a person names is written, and best before the work for it: DQN_ERR_DISK when
+ * something of that name is there that is no plain file (a symbolic link, folder, pipe, socket,
+ * device), which would be replaced, and when its folder is missing or takes no files. */
 enum dqn_status dqn_file_check_target(const char *path);
-/* A temporary for writing, emptied; NULL and errno, also where a symbolic link has its name. */
-FILE *dqn_file_open_temporary(const char *path);
+/* DQN_ERR_CONFIG, naming both, when `output` is a plain file that is read as `input`, by whatever
+ * path, hard or symbolic link: writing would replace it. */
+enum dqn_status dqn_file_check_apart(const char *output, const char *input);
+/* DQN_ERR_DISK when no file or folder can be made in `folder`; `path` is what the message names. */
+enum dqn_status dqn_file_check_folder(const char *path, const char *folder);
+/* Opens a temporary for writing (`flags` O_WRONLY or O_RDWR), emptied. It has the permission bits
+ * of the plain file `path`, which it will replace; without such a file those that the umask leaves.
+ * A file descriptor, or -1 and errno, also where a symbolic link has its name. */
+int dqn_file_create_temporary(const struct dqn_file_ops *ops, const char *temporary,
+                              const char *path, int flags);
+/* The same as a stream; NULL and errno. */
+FILE *dqn_file_open_temporary(const char *temporary, const char *path);
 /* Whether bytes go through it and are not kept: a pipe, a terminal or another device of characters,
  * itself or by a symbolic link. */
 bool dqn_file_is_stream(const char *path);

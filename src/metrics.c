@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file_ops.h"
+
 #define METRIC_NAME(name) #name,
 const char *const dqn_metric_names[] = {DQN_METRIC_LIST(METRIC_NAME)
                                             DQN_CLOCK_METRIC_LIST(METRIC_NAME)};
@@ -131,7 +133,7 @@ enum dqn_status dqn_metrics_open(struct dqn_metrics *m, const char *folder) {
     char fresh[1300];
     snprintf(m->path, sizeof m->path, "%s/metrics.csv", folder);
     snprintf(fresh, sizeof fresh, "%s.new", m->path);
-    m->file = fopen(fresh, "w");
+    m->file = dqn_file_open_temporary(fresh, m->path);
     if (m->file == NULL) {
         return dqn_fail(DQN_ERR_DISK, "cannot create %s: %s", fresh, strerror(errno));
     }

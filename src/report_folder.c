@@ -8,6 +8,7 @@
 #include "file_ops.h"
 #include "market/report_csv.h"
 #include "market/report_html.h"
+#include "run_folder.h"
 #include "unfinished.h"
 
 typedef enum dqn_status (*report_writer)(const struct dqn_trading_report *report, FILE *out);
@@ -48,19 +49,39 @@ struct report_file {
     char path[DQN_TEXT_MAX], temporary[DQN_TEXT_MAX];
 };
 
+enum { FILES = 6 };
+
+static const struct report_file all_files[FILES] = {
+    {.name = "equity.csv", .writer = write_equity},
+    {.name = "trades.csv", .writer = write_trades},
+    {.name = "fills.csv", .writer = write_fills},
+    {.name = "report.json", .writer = write_json},
+    {.name = "report.html", .writer = dqn_report_html},
+    {.name = "steps.csv", .writer = write_steps}};
+
 static enum dqn_status place_file(const char *folder, struct report_file *file) {
     const int length = snprintf(file->path, sizeof file->path, "%s/%s", folder, file->name);
     if (length < 0 || (size_t)length >= sizeof file->path) {
         return dqn_fail(DQN_ERR_DISK, "%s: the folder's name is too long", folder);
     }
-    DQN_TRY(dqn_file_check_target(file->path));
     return dqn_file_temporary(file->temporary, sizeof file->temporary, file->path);
+}
+
+/* The files of a report in a folder; *n of them. */
+static enum dqn_status place_files(const char *folder, bool steps, struct report_file *files,
+                                   size_t *n) {
+    *n = steps ? FILES : FILES - 1;
+    memcpy(files, all_files, sizeof all_files);
+    for (size_t i = 0; i < *n; i++) {
+        DQN_TRY(place_file(folder, &files[i]));
+    }
+    return DQN_OK;
 }
 
 /* Writes beside the file. */
 static enum dqn_status write_file(const struct dqn_trading_report *r, struct report_file *file) {
     DQN_TRY(dqn_unfinished_add(file->temporary));
-    FILE *out = dqn_file_open_temporary(file->temporary);
+    FILE *out = dqn_file_open_temporary(file->temporary, file->path);
     if (out == NULL) {
         return disk_error(file->path);
     }
@@ -75,12 +96,9 @@ static enum dqn_status write_file(const struct dqn_trading_report *r, struct rep
 }
 
 /* All of them, or none: nothing is put in place before everything is written. */
-static enum dqn_status write_files(const struct dqn_trading_report *r, const char *folder,
-                                   struct report_file *files, size_t n) {
+static enum dqn_status write_files(const struct dqn_trading_report *r, struct report_file *files,
+                                   size_t n) {
     enum dqn_status status = DQN_OK;
-    for (size_t i = 0; i < n; i++) {
-        DQN_TRY(place_file(folder, &files[i]));
-    }
     for (size_t i = 0; i < n && status == DQN_OK; i++) {
         status = write_file(r, &files[i]);
     }
@@ -96,13 +114,26 @@ static enum dqn_status write_files(const struct dqn_trading_report *r, const cha
     return status;
 }
 
+/* Whether the folder takes files, or can be made with what is missing above it. *there: it is one.
+ */
+static enum dqn_status check_folder(const char *folder, bool *there) {
+    char nearest[DQN_TEXT_MAX], above[DQN_TEXT_MAX];
+    struct stat info;
+    snprintf(nearest, sizeof nearest, "%s", folder);
+    *there = true;
+    while (stat(nearest, &info) != 0 && (errno == ENOENT || errno == ENOTDIR) &&
+           strcmp(nearest, ".") != 0) {
+        *there = false;
+        DQN_TRY(dqn_run_folder_of(above, sizeof above, nearest));
+        memcpy(nearest, above, sizeof nearest);
+    }
+    return dqn_file_check_folder(folder, nearest);
+}
+
 /* The folder and what is missing above it. */
 static enum dqn_status make_folders(const char *folder) {
     char path[DQN_TEXT_MAX];
-    const int length = snprintf(path, sizeof path, "%s", folder);
-    if (length <= 0 || (size_t)length >= sizeof path) {
-        return dqn_fail(DQN_ERR_CONFIG, "--report: give the name of a folder");
-    }
+    snprintf(path, sizeof path, "%s", folder);
     for (char *at = path + 1;; at++) {
         if (*at != '/' && *at != '\0') {
             continue;
@@ -122,14 +153,37 @@ static enum dqn_status make_folders(const char *folder) {
     }
 }
 
+enum dqn_status dqn_report_folder_check(const char *folder, bool steps) {
+    struct report_file files[FILES];
+    size_t n = 0;
+    bool there = false;
+    DQN_TRY(place_files(folder, steps, files, &n));
+    DQN_TRY(check_folder(folder, &there));
+    for (size_t i = 0; there && i < n; i++) {
+        DQN_TRY(dqn_file_check_target(files[i].path));
+    }
+    return DQN_OK;
+}
+
+enum dqn_status dqn_report_folder_check_apart(const char *folder, bool steps,
+                                              const struct dqn_config *config,
+                                              const char *checkpoint) {
+    struct report_file files[FILES];
+    size_t n = 0;
+    DQN_TRY(place_files(folder, steps, files, &n));
+    for (size_t i = 0; i < n; i++) {
+        DQN_TRY(dqn_bars_check_apart(config, files[i].path));
+        DQN_TRY(checkpoint != NULL ? dqn_file_check_apart(files[i].path, checkpoint) : DQN_OK);
+    }
+    return DQN_OK;
+}
+
 enum dqn_status dqn_report_folder_write(const struct dqn_trading_report *r, const char *folder,
                                         bool steps) {
-    struct report_file files[] = {{.name = "equity.csv", .writer = write_equity},
-                                  {.name = "trades.csv", .writer = write_trades},
-                                  {.name = "fills.csv", .writer = write_fills},
-                                  {.name = "report.json", .writer = write_json},
-                                  {.name = "report.html", .writer = dqn_report_html},
-                                  {.name = "steps.csv", .writer = write_steps}};
+    struct report_file files[FILES];
+    size_t n = 0;
+    DQN_TRY(dqn_report_folder_check(folder, steps));
+    DQN_TRY(place_files(folder, steps, files, &n));
     DQN_TRY(make_folders(folder));
-    return write_files(r, folder, files, DQN_COUNT_OF(files) - (steps ? 0 : 1));
+    return write_files(r, files, n);
 }

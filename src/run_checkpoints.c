@@ -128,13 +128,14 @@ static enum dqn_status entry_path(char *out, size_t size, const char *folder,
 
 /* ---- best ---- */
 
+/* With the permission bits of what is copied, as a link would have. */
 static enum dqn_status copy_file(const char *from, const char *to, const struct dqn_file_ops *ops) {
     enum dqn_status status = DQN_OK;
     void *block = NULL;
     int in = -1, out = -1;
     DQN_TRY_GOTO(dqn_alloc(&block, 1, COPY_BYTES, "block of a copy"));
     in = ops->open(ops->context, from, O_RDONLY, 0);
-    out = ops->open(ops->context, to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    out = dqn_file_create_temporary(ops, to, from, O_WRONLY);
     bool failed = in < 0 || out < 0;
     for (off_t at = 0; !failed;) {
         const ssize_t n = dqn_file_read_at(ops, in, block, COPY_BYTES, at);

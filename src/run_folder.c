@@ -190,10 +190,13 @@ static enum dqn_status check_name(const char *name) {
     return DQN_OK;
 }
 
-/* mkdir -p */
-static enum dqn_status make_folders(const char *path, const struct dqn_file_ops *ops) {
+/* mkdir -p. *kept: bytes of the path that were there. */
+static enum dqn_status make_folders(const char *path, size_t *kept,
+                                    const struct dqn_file_ops *ops) {
     char part[DQN_TEXT_MAX];
     const size_t length = strlen(path);
+    bool made = false;
+    *kept = 0;
     if (length == 0 || length >= sizeof part) {
         return length == 0 ? dqn_fail(DQN_ERR_CONFIG, "output = \"\": name a folder")
                            : too_long(path, sizeof part);
@@ -206,8 +209,10 @@ static enum dqn_status make_folders(const char *path, const struct dqn_file_ops 
         part[i] = '\0';
         struct stat info;
         if (stat(part, &info) == 0 && S_ISDIR(info.st_mode)) {
+            *kept = made ? *kept : i;
             continue;
         }
+        made = true;
         if (ops->mkdir(ops->context, part, 0777) != 0 &&
             (errno != EEXIST || stat(part, &info) != 0 || !S_ISDIR(info.st_mode))) {
             return dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be made: %s", part,
@@ -215,6 +220,24 @@ static enum dqn_status make_folders(const char *path, const struct dqn_file_ops 
         }
     }
     return DQN_OK;
+}
+
+/* Removes what make_folders made, as far as nothing is in it, by calls that a signal handler may
+ * make. */
+static void remove_made(const char *output, size_t kept) {
+    char path[DQN_TEXT_MAX];
+    size_t n = strlen(output);
+    memcpy(path, output, n + 1);
+    for (bool gone = true; n > kept && gone;) {
+        while (n > kept && path[n - 1] == '/') {
+            n--;
+        }
+        path[n] = '\0';
+        gone = n > kept && rmdir(path) == 0;
+        while (n > kept && path[n - 1] != '/') {
+            n--;
+        }
+    }
 }
 
 /* mkdir tells in one step whether the name was free, so no two runs get the same folder. */
@@ -225,7 +248,13 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
         if (n < 0 || (size_t)n >= size) {
             return too_long(output, size);
         }
-        if (ops->mkdir(ops->context, out, 0777) == 0) {
+        int failed = ops->mkdir(ops->context, out, 0777);
+        if (failed != 0 && errno == ENOENT) { /* a run that did not begin took it back just now */
+            size_t kept = 0;
+            DQN_TRY(make_folders(output, &kept, ops));
+            failed = ops->mkdir(ops->context, out, 0777);
+        }
+        if (failed == 0) {
             return DQN_OK;
         }
         if (errno != EEXIST) {
@@ -276,9 +305,14 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
     *out = (struct dqn_run_folder){.lock = -1};
     char path[DQN_TEXT_MAX];
     DQN_TRY(check_name(name));
-    DQN_TRY(make_folders(output, ops));
-    DQN_TRY(claim_folder(path, sizeof path, output, name, ops));
-    enum dqn_status status = dqn_run_folder_open(out, path, ops);
+    size_t kept = 0;
+    DQN_TRY(make_folders(output, &kept, ops));
+    enum dqn_status status = claim_folder(path, sizeof path, output, name, ops);
+    if (status != DQN_OK) {
+        remove_made(output, kept);
+        return status;
+    }
+    status = dqn_run_folder_open(out, path, ops);
     if (status == DQN_OK) {
         status = dqn_file_sync_folder(ops, path);
     }
@@ -288,8 +322,10 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         dqn_run_folder_close(out);
         ops->unlink(ops->context, lock);
         rmdir(path); /* only when empty */
+        remove_made(output, kept);
         return status;
     }
+    out->kept = kept;
     read_latest(output, out->latest_before, sizeof out->latest_before);
     if (point_latest(output, strrchr(path, '/') + 1, ops) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
@@ -340,17 +376,18 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
     } else if (join(latest, sizeof latest, output, "latest") == DQN_OK && !is_foreign(latest)) {
         ops->unlink(ops->context, latest);
     }
+    remove_made(output, folder->kept);
 }
 
 enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
                                          const struct dqn_run_folder *folder) {
-    char output[DQN_TEXT_MAX];
-    DQN_TRY(dqn_run_folder_of(output, sizeof output, folder->path));
+    out->kept = folder->kept;
+    DQN_TRY(dqn_run_folder_of(out->output, sizeof out->output, folder->path));
     snprintf(out->folder, sizeof out->folder, "%s", folder->path);
     snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
     snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
     snprintf(out->fresh_metrics, sizeof out->fresh_metrics, "%s/metrics.csv.new", folder->path);
-    snprintf(out->latest, sizeof out->latest, "%s/latest", output);
+    snprintf(out->latest, sizeof out->latest, "%s/latest", out->output);
     snprintf(out->target, sizeof out->target, "%s", folder->latest_before);
     return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
 }
@@ -360,15 +397,17 @@ void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
     unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
     unlink(undo->metrics);
     unlink(undo->lock);
-    if (rmdir(undo->folder) != 0 || lstat(undo->latest, &info) != 0 || !S_ISLNK(info.st_mode)) {
+    if (rmdir(undo->folder) != 0) {
         return;
     }
-    if (undo->target[0] == '\0') {
+    const bool links = lstat(undo->latest, &info) == 0 && S_ISLNK(info.st_mode);
+    if (links && undo->target[0] == '\0') {
         unlink(undo->latest);
-    } else if (symlink(undo->target, undo->temporary) == 0 &&
+    } else if (links && symlink(undo->target, undo->temporary) == 0 &&
                rename(undo->temporary, undo->latest) != 0) {
         unlink(undo->temporary);
     }
+    remove_made(undo->output, undo->kept);
 }
 
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {

@@ -3,7 +3,7 @@
  *   config.yaml             the resolved configuration
  *   epoch-000012.h5         checkpoint after 12 epochs
  *   epoch-000012-partial.h5 inside the 13th epoch (the run was interrupted)
- *   best.h5                 the one with the best evaluation
+ *   best.h5                 the one with the best evaluation, with its permission bits
  *   lock                    held while a process trains here
  *   .tmp-<pid>-*            unfinished; removed when the next run opens the folder */
 #ifndef DQN_RUN_FOLDER_H
@@ -18,6 +18,7 @@ struct dqn_run_folder {
     int lock; /* open lock file; -1 = none */
     char
         latest_before[DQN_TEXT_MAX]; /* text of the link output/latest before a create; "" = none */
+    size_t kept; /* bytes of the output folder's path that were there before a create */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n
@@ -32,8 +33,9 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
 /* Gives the lock back. */
 void dqn_run_folder_close(struct dqn_run_folder *folder);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
- * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place), and
- * points output/latest where it pointed before. */
+ * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place),
+ * points output/latest where it pointed before, and removes the folders above that were made for
+ * the run, where nothing else is in them. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
 /* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
@@ -43,6 +45,8 @@ struct dqn_run_folder_undo {
     char metrics[DQN_TEXT_MAX + 16], fresh_metrics[DQN_TEXT_MAX + 16];
     char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
     char target[DQN_TEXT_MAX]; /* name of the run that latest pointed at before; "" = none */
+    char output[DQN_TEXT_MAX];
+    size_t kept; /* bytes of it that were there before */
 };
 enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
                                          const struct dqn_run_folder *folder);

@@ -330,7 +330,7 @@ static enum dqn_status clear_epoch(struct dqn_trainer *t) {
 
 /* Reads what the epoch left, evaluates, keeps the best, saves. The only place where the host waits
  * for the device. *finished = false: a stop was asked for inside the evaluation; nothing has
- * changed then, and the epoch can be finished again. */
+ * changed then, and the epoch can be finished again. So it is with DQN_ERR_ENDLESS. */
 static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
     const uint64_t waits = dqn_queue_waits() - t->waits_begun;
     t->at.epochs++;
@@ -342,10 +342,10 @@ static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
     t->improved = false;
     if (evaluated) {
         const enum dqn_status status = dqn_trainer_in_phase(evaluate(t), "evaluate");
-        if (status == DQN_ERR_STOPPED) {
+        if (status == DQN_ERR_STOPPED || status == DQN_ERR_ENDLESS) {
             t->at.epochs--;
             *finished = false;
-            return DQN_OK;
+            return status == DQN_ERR_STOPPED ? DQN_OK : status;
         }
         DQN_TRY(status);
     }
@@ -359,6 +359,33 @@ static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
     return DQN_OK;
 }
 
+/* Saves a run that ends inside an epoch, behind all of its steps. */
+static enum dqn_status save_inside_epoch(struct dqn_trainer *t) {
+    dqn_progress_end(&t->progress);
+    DQN_TRY(t->device.backend->queue->wait(t->queue));
+    return t->saver != NULL ? dqn_trainer_in_phase(dqn_saver_save(t, false, true), "save") : DQN_OK;
+}
+
+/* After an evaluation whose episodes do not end: what was trained is not lost. The error's text
+ * says what to set, and this one adds how to go on. */
+static enum dqn_status give_up_evaluation(struct dqn_trainer *t) {
+    char why[1024];
+    snprintf(why, sizeof why, "%s", dqn_error_text());
+    enum dqn_status status = save_inside_epoch(t);
+    if (t->saver == NULL) {
+        return dqn_fail(DQN_ERR_ENDLESS, "%s", why);
+    }
+    if (status == DQN_OK) {
+        status = dqn_saver_finish(t);
+    }
+    if (status != DQN_OK) {
+        return dqn_fail_prefix(status, "%s; what was trained cannot be saved", why);
+    }
+    return dqn_fail(DQN_ERR_ENDLESS,
+                    "%s; what was trained is saved, and dqn-train --resume %s goes on with it", why,
+                    t->folder);
+}
+
 enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
     dqn_progress_begin(&t->progress, t->quiet, (uint64_t)t->config.train.env_steps,
                        dqn_trainer_env_steps(t), t->at.updates);
@@ -369,15 +396,15 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
         begin_clock(t);
         DQN_TRY(run_epoch_steps(t));
         if (epoch_is_over(t, &t->at)) {
-            DQN_TRY(finish_epoch(t, &finished));
+            const enum dqn_status status = finish_epoch(t, &finished);
+            if (status == DQN_ERR_ENDLESS) {
+                return give_up_evaluation(t);
+            }
+            DQN_TRY(status);
         }
         if (!finished) {
             *stopped = true;
-            dqn_progress_end(&t->progress);
-            DQN_TRY(t->device.backend->queue->wait(t->queue));
-            if (t->saver != NULL) {
-                DQN_TRY(dqn_trainer_in_phase(dqn_saver_save(t, false, true), "save"));
-            }
+            DQN_TRY(save_inside_epoch(t));
             break;
         }
     }

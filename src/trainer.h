@@ -20,9 +20,10 @@ struct dqn_trainer_options {
     const char *init_from;           /* checkpoint file to take the parameters from, or NULL */
     bool quiet;
     bool replay_apart; /* the replay on a CPU device of its own, as beside a GPU (a test of that) */
-    bool late_queue;                   /* CPU: operations run late (a test of the program itself) */
+    bool late_queue;   /* CPU: operations run late (a test of the program itself) */
     const atomic_int *stop; /* not 0: end at the next step, of an evaluation too; NULL = never */
     uint64_t stop_at_steps; /* end there as if stopped, in env steps; 0 = never */
+    uint64_t eval_steps; /* most of an evaluation's episode (a test of that); 0 = as the env says */
     /* Called at each epoch's end with each agent's row of DQN_METRIC_ALL values (metrics.h). */
     void (*on_epoch)(void *context, const double *row);
     void *context;
@@ -30,13 +31,18 @@ struct dqn_trainer_options {
 
 struct dqn_trainer;
 
+/* Before a run's folder is made: DQN_ERR_CHECKPOINT when a file is no checkpoint with a network as
+ * the configuration's, which options.init_from will ask for; DQN_ERR_DISK when it is not there. */
+enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *file);
+
 /* Checks, allocates and prepares everything; says what it will do (banner, memory plan). */
 enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
                                    const struct dqn_trainer_options *options);
 void dqn_trainer_destroy(struct dqn_trainer *trainer);
 
 /* Trains to the end of the run, to an early stop, or until *stop is set; in each case what was
- * reached is saved. *stopped tells of the last. */
+ * reached is saved. *stopped tells of the last. It is saved as after a stop, too, when an
+ * evaluation's episode does not end (DQN_ERR_ENDLESS, with the way to go on). */
 enum dqn_status dqn_trainer_run(struct dqn_trainer *trainer, bool *stopped);
 
 /* Greedy score of the best parameters over fresh episodes (not those of training's evaluations).

@@ -62,7 +62,7 @@ struct dqn_trainer {
     char folder[DQN_TEXT_MAX]; /* "" = write nothing */
     bool quiet;
     const atomic_int *stop;
-    uint64_t stop_at_steps;
+    uint64_t stop_at_steps, eval_steps;
     void (*on_epoch)(void *context, const double *row);
     void *context;
     enum dqn_env_id env;

@@ -191,6 +191,19 @@ enum dqn_status dqn_saver_restore(struct dqn_trainer *t, const char *path) {
     return status;
 }
 
+enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *path) {
+    const enum dqn_env_id env = (enum dqn_env_id)config->env.name;
+    struct dqn_checkpoint *file = NULL;
+    struct dqn_net net;
+    DQN_TRY(dqn_net_init(&net, dqn_env_observations(env), dqn_env_actions(env), &config->net));
+    DQN_TRY(dqn_checkpoint_open(&file, path));
+    const struct dqn_buffer like = {
+        .name = "nn/params", .dtype = DQN_F32, .rank = 2, .shape = {1, net.n_params}};
+    const enum dqn_status status = dqn_checkpoint_check_buffer(file, &like);
+    dqn_checkpoint_close(file);
+    return status;
+}
+
 enum dqn_status dqn_saver_init_from(struct dqn_trainer *t, const char *path) {
     static const char *const names[] = {"nn/params"};
     struct dqn_checkpoint *file = NULL;

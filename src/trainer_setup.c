@@ -65,6 +65,9 @@ static enum dqn_status create_replay_and_learner(struct dqn_trainer *t) {
 
 /* No evaluation episode is longer. */
 static uint64_t evaluation_steps(const struct dqn_trainer *t) {
+    if (t->eval_steps > 0) {
+        return t->eval_steps;
+    }
     if (t->market != NULL) {
         return dqn_market_part_steps(t->market, DQN_SPLIT_VALIDATION,
                                      (size_t)t->config.eval.episodes);
@@ -170,9 +173,6 @@ static void say_plan(const struct dqn_trainer *t) {
              dqn_format_count(a, sizeof a, steps), dqn_plural(steps),
              dqn_format_count(b, sizeof b, updates), dqn_plural(updates),
              (long long)t->config.learner.batch, t->config.train.replay_ratio);
-    if (t->folder[0] != '\0') {
-        dqn_info("run folder: %s", t->folder);
-    }
 }
 
 /* ---- create and destroy ------------------------------------------------------------------------
@@ -186,6 +186,7 @@ static enum dqn_status take_options(struct dqn_trainer *t,
     t->quiet = options->quiet;
     t->stop = options->stop;
     t->stop_at_steps = options->stop_at_steps;
+    t->eval_steps = options->eval_steps;
     t->on_epoch = options->on_epoch;
     t->context = options->context;
     t->env = (enum dqn_env_id)t->config.env.name;
@@ -227,6 +228,9 @@ static enum dqn_status create_parts(struct dqn_trainer *t,
     if (t->folder[0] != '\0') {
         DQN_TRY(dqn_saver_create(t));
         DQN_TRY(dqn_metrics_open(t->metrics, t->folder));
+    }
+    if (t->folder[0] != '\0' && !t->quiet) { /* not before: it goes again where a start fails */
+        dqn_info("run folder: %s", t->folder);
     }
     return DQN_OK;
 }

@@ -103,6 +103,7 @@ static enum dqn_status print_fold(const struct dqn_walk *walk, size_t fold, FILE
 
 enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out) {
     struct chain chain;
+    char yearly[32];
     fprintf(out,
             "\nWalk-forward: %zu fold%s, %zu seed%s each; %zu run%s, each tested once. Sums of "
             "log returns in %%.\n",
@@ -117,14 +118,14 @@ enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out) {
         return DQN_OK;
     }
     DQN_TRY(chain_folds(walk, &chain));
+    dqn_format_yearly(yearly, sizeof yearly, walk->bars_per_year);
     fprintf(out,
             "out of sample, the %s seeds chained: %zu step%s, log return %+.2f %% (the "
             "market %+.2f %%),\n",
             dqn_seed_choice(walk->n_seeds), chain.steps, dqn_plural(chain.steps),
             100.0 * chain.gain, 100.0 * chain.market);
-    fprintf(out, "Sharpe ratio %.2f (%.0f bar%s a year), largest drawdown %.2f %%\n",
-            chain.performance.sharpe, walk->bars_per_year,
-            dqn_plural((uint64_t)llround(walk->bars_per_year)),
+    fprintf(out, "Sharpe ratio %.2f (%s bar%s a year), largest drawdown %.2f %%\n",
+            chain.performance.sharpe, yearly, strcmp(yearly, "1") == 0 ? "" : "s",
             100.0 * chain.performance.max_drawdown);
     return DQN_OK;
 }

@@ -389,7 +389,8 @@ static void refuse_link_to(const char *other) {
     const hid_t file = create(path);
     put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, "low");
     H5Lcreate_external(other, "/low", file, "low", H5P_DEFAULT, H5P_DEFAULT);
-    snprintf(part, sizeof part, "%s: the data of /low lie in other files (it is an external link)",
+    snprintf(part, sizeof part,
+             "%s: /low has no data of its own, but refers to others (it is an external link)",
              path);
     refused(file, path, part);
 }
@@ -409,15 +410,22 @@ Test(bars_hdf5, data_in_other_files, .timeout = 20) {
         put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, name);
         put_outside(file, name, type, external_storage());
         snprintf(part, sizeof part,
-                 "%s: the data of /%s lie in other files (it has external storage)", path, name);
+                 "%s: /%s has no data of its own, but refers to others (it has external storage)",
+                 path, name);
         refused(file, path, part);
         file = create(path);
         put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, name);
         put_outside(file, name, type, made_of(pipe_path));
-        snprintf(part, sizeof part, "the data of /%s lie in other files (it is a virtual dataset)",
+        snprintf(part, sizeof part,
+                 "/%s has no data of its own, but refers to others (it is a virtual dataset)",
                  name);
         refused(file, path, part);
         cr_expect_not_null(strstr(dqn_error_text(), "h5repack -l CONTI"));
+        file = create(path);
+        put_all(file, H5T_STD_I64LE, H5T_IEEE_F64LE, name);
+        put_outside(file, name, type, made_of(".")); /* the file itself: no other one is meant */
+        refused(file, path, part);
+        cr_expect_null(strstr(dqn_error_text(), "file"), "%s", dqn_error_text());
     }
     char other[64];
     hid_t file = create(other);
@@ -436,10 +444,12 @@ Test(bars_hdf5, data_in_other_files, .timeout = 20) {
     }
     file = create(path);
     put_outside(file, "bars", row, external_storage());
-    refused(file, path, "the data of /bars lie in other files (it has external storage)");
+    refused(file, path,
+            "/bars has no data of its own, but refers to others (it has external storage)");
     file = create(path);
     put_outside(file, "bars", row, made_of(pipe_path));
-    refused(file, path, "the data of /bars lie in other files (it is a virtual dataset)");
+    refused(file, path,
+            "/bars has no data of its own, but refers to others (it is a virtual dataset)");
     H5Tclose(row);
     unlink(pipe_path);
 }

@@ -155,6 +155,24 @@ Test(base, bytes_and_counts_read_well) {
     for (size_t i = 0; i < DQN_COUNT_OF(lengths); i++) {
         cr_expect_str_eq(dqn_format_length(text, sizeof text, lengths[i].seconds), lengths[i].text);
     }
+    static const struct {
+        double seconds;
+        const char *text;
+    } spans[] = {{0.0, "0.0 ns"},       {2e-10, "0.2 ns"},       {1e-6, "1.0 us"},
+                 {0.04, "40.0 ms"},     {12.62, "12.6 s"},       {90.0, "1.5 min"},
+                 {3599.0, "60.0 min"},  {7200.0, "2.0 h"},       {86399.0, "24.0 h"},
+                 {86400.0, "1.0 days"}, {1080000.0, "12.5 days"}};
+    for (size_t i = 0; i < DQN_COUNT_OF(spans); i++) {
+        cr_expect_str_eq(dqn_format_span(text, sizeof text, spans[i].seconds), spans[i].text);
+    }
+    static const struct {
+        double count;
+        const char *text;
+    } yearly[] = {{25053.6, "25054"}, {1e9, "1000000000"}, {10.0, "10"}, {9.999, "10"},
+                  {5.218, "5.22"},    {1.0, "1"},          {0.4, "0.4"}, {1e-5, "1e-05"}};
+    for (size_t i = 0; i < DQN_COUNT_OF(yearly); i++) {
+        cr_expect_str_eq(dqn_format_yearly(text, sizeof text, yearly[i].count), yearly[i].text);
+    }
     cr_expect_str_eq(dqn_plural(0), "s");
     cr_expect_str_eq(dqn_plural(1), "");
     cr_expect_str_eq(dqn_plural(2), "s");

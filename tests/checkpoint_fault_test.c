@@ -79,6 +79,9 @@ static ssize_t fault_pread(void *c, int fd, void *data, size_t size, off_t offse
 static int fault_ftruncate(void *c, int fd, off_t size) {
     return fails(c, 't') ? -1 : real->ftruncate(NULL, fd, size);
 }
+static int fault_fchmod(void *c, int fd, int mode) {
+    return fails(c, 'p') ? -1 : real->fchmod(NULL, fd, mode);
+}
 static int fault_fsync(void *c, int fd) {
     struct stat info;
     const bool is_folder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
@@ -119,6 +122,7 @@ static struct dqn_file_ops fault_ops(struct faults *f) {
                                  .pwrite = fault_pwrite,
                                  .pread = fault_pread,
                                  .ftruncate = fault_ftruncate,
+                                 .fchmod = fault_fchmod,
                                  .fsync = fault_fsync,
                                  .close = fault_close,
                                  .rename = fault_rename,

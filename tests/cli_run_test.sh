@@ -74,6 +74,15 @@ says err 'none.csv'
 printf 'timestamp,open,high,low,close\n2020-01-01,1,nonsense,1,1\n' >bad.csv
 expect 3 "$train" --set env.name=trading --set data.file=bad.csv --set device=cpu printed.yaml
 says err 'bad.csv'
+# A run that cannot begin leaves no folder, not those above its own either, and none is named.
+expect 5 "$train" short.yaml --init-from nosuch.h5
+says err 'dqn-train: nosuch.h5: cannot be opened: No such file or directory'
+[ "$(wc -l <err)" -eq 1 ] || fail 'more than the reason is said'
+expect 7 "$train" short.yaml --init-from short.yaml
+expect 7 "$train" short.yaml --init-from . --set output=deep/er
+expect 3 "$train" --set env.name=trading --set data.file=none.csv --set output=deep/er printed.yaml
+expect 4 "$train" short.yaml --set device=cuda --set device_index=63 --set output=deep/er
+[ ! -e checkpoints ] && [ ! -e deep ] || fail 'a run that cannot begin leaves a folder'
 if ! nvidia-smi -L >/dev/null 2>&1; then
   expect 4 "$train" short.yaml --device cuda --name none
 fi
@@ -203,7 +212,6 @@ for name in there.csv there.h5 absent-link.h5; do
   says err "$name: is a symbolic link, which a file would replace; name the file that it leads to"
   [ -L "$name" ] || fail "a file took a link's place"
 done
-expect 5 "$bin/dqn-data" convert written.csv there.h5
 cmp -s written.csv kept.csv && [ ! -e absent.h5 ] || fail 'a link was written through'
 { echo before; "$bin/dqn-data" synth ou - --set synthetic.bars=2000; echo after; } >around.csv 2>/dev/null
 [ "$(sed -n '1p;$p' around.csv | tr '\n' ' ')" = 'before after ' ] || fail 'standard output was replaced'
@@ -230,6 +238,46 @@ cut -d, -f1-5 written.csv | sed '5,6d' >holes.csv
 expect 3 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=ffill
 says err 'holes.h5: 2 filled-in bars would lose the mark, as there is no volume'
 [ ! -e holes.h5 ] || fail 'a file that lost its marks was written'
+# An output that is one of the inputs, by whatever name, is refused before the work, and stays.
+cp written.csv table.h5 # the contents tell that it is text
+cp table.h5 table.kept
+ln table.h5 hard.h5
+ln -s table.h5 soft.h5
+for name in table.h5 ./own/../table.h5 "$PWD/table.h5" hard.h5 soft.h5; do
+  mkdir -p own
+  expect 2 "$bin/dqn-data" convert table.h5 "$name"
+  says err "dqn-data: $name: is the same file as $PWD/table.h5, which is read; writing would replace it"
+done
+expect 2 "$bin/dqn-data" convert none.csv table.h5 table.h5 # before any of them is read
+says err "table.h5: is the same file as $PWD/table.h5"
+expect 2 "$bin/dqn-data" convert 'tab*.h5' table.h5
+says err "table.h5: is the same file as $PWD/table.h5"
+echo 'synthetic: {bars: 2000}' >market.yaml
+expect 2 "$bin/dqn-data" synth ou market.yaml --config market.yaml
+says err "market.yaml: is the same file as $PWD/market.yaml, which is read"
+cmp -s table.h5 table.kept && [ "$(cat market.yaml)" = 'synthetic: {bars: 2000}' ] ||
+  fail 'an input was replaced'
+rm -r own table.h5 hard.h5 soft.h5
+# The output's place is looked at before the work: thirty million bars take longer than this.
+touch nofolder
+for what in 'absent/o.csv: cannot be written: there is no folder absent' \
+  'absent/o.h5: cannot be written: there is no folder absent' \
+  'nofolder/o.csv: cannot be written: nofolder is no folder' 'folder.csv: is a folder'; do
+  expect 5 timeout 2 "$bin/dqn-data" synth realistic "${what%%:*}" --set synthetic.bars=30000000
+  says err "$what"
+done
+# A file that is replaced keeps its permission bits; a new one gets the umask's.
+cp written.csv secret.csv
+cp written.h5 secret.h5
+chmod 600 secret.csv secret.h5
+for name in secret fresh; do
+  for end in csv h5; do
+    (umask 026 && exec "$bin/dqn-data" synth ou $name.$end --quiet --set synthetic.bars=2000) ||
+      fail "$name.$end was not written"
+  done
+done
+[ "$(stat -c %a secret.csv secret.h5 fresh.csv fresh.h5 | tr '\n' ' ')" = '600 600 640 640 ' ] ||
+  fail "permission bits: $(stat -c '%n %a' secret.* fresh.*)"
 expect 0 "$bin/dqn-data" convert holes.csv holes.h5 --set data.gaps=keep
 expect 0 "$bin/dqn-data" convert written.csv written.h5 --quiet
 [ "$(cat out err | wc -c)" -eq 0 ] || fail 'dqn-data convert --quiet prints'
@@ -247,8 +295,9 @@ says err '--init-from'
 expect 0 "$train" --verify checkpoints/short-1
 expect 0 "$train" --verify checkpoints
 expect 0 "$train" --verify checkpoints/short-1/best.h5
-expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8
-says err 'nn/params'
+expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8 --name other
+says err 'dqn-train: checkpoints/short-1/best.h5: buffer nn/params is'
+[ "$(wc -l <err)" -eq 1 ] && [ ! -e checkpoints/other-1 ] || fail 'a folder is named or made'
 cp -r checkpoints/short-1 damaged
 printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null
 expect 0 "$train" --verify damaged
@@ -302,6 +351,11 @@ says err 'big.h5'
 # ---- resume with a configuration ----
 expect 0 "$train" short.yaml --resume checkpoints/short-2/epoch-000003.h5 --set learner.lr=2e-3
 says err 'learner.lr: the checkpoint has 0.001; 0.002 is now in force'
+cp -r checkpoints/short-2 secret
+chmod 600 secret/*
+expect 0 "$train" --resume secret/epoch-000003.h5
+[ -z "$(find secret -type f ! -perm 600 ! -name epoch-000004.h5 ! -name best.h5)" ] ||
+  fail "permission bits: $(stat -c '%n %a' secret/*)"
 find checkpoints/short-1 -type f -exec sha256sum {} + | sort >before
 expect 2 "$train" --resume checkpoints/short-1 --set replay.capacity=1500
 says err 'replay.capacity = 1500, but the checkpoint was made with 20000'

@@ -6,10 +6,7 @@ static const struct dqn_device_options options = {.threads = 1};
 
 /* Opening fails and says why. Runs without a GPU as well: the fault comes before the driver. */
 static void must_not_open(const char *fault, const char *word) {
-    const struct dqn_backend *cuda = dqn_backend_find("cuda");
-    if (cuda == NULL) {
-        cr_skip_test("built without CUDA");
-    }
+    const struct dqn_backend *cuda = need_cuda_build();
     struct dqn_device device;
     setenv("DQN_TEST_FAULT", fault, 1);
     cr_assert_eq(cuda->memory->open(&device, &options), DQN_ERR_DEVICE);

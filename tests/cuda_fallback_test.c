@@ -9,23 +9,6 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* Bytes; skips the test where no GPU is. */
-static uint64_t free_on_gpu(void) {
-    const struct dqn_backend *cuda = dqn_backend_find("cuda");
-    const struct dqn_device_options options = {0};
-    struct dqn_device device;
-    uint64_t free_bytes = 0, total_bytes = 0;
-    if (cuda != NULL && cuda->memory->open(&device, &options) == DQN_OK) {
-        OK(cuda->memory->info(&device, &free_bytes, &total_bytes));
-        cuda->memory->close(&device);
-        return free_bytes;
-    }
-    cr_assert_null(getenv("DQN_TEST_REQUIRE_CUDA"), "a GPU is required: %s", dqn_error_text());
-    fputs("[SKIP] no GPU can be used here\n", stderr); /* Criterion says it with --verbose only */
-    cr_skip_test("no GPU can be used here");
-    return 0;
-}
-
 /* Importance weights are 1, so that nothing but integers and copies lies between the two replays:
  * runs with either are equal byte for byte, as long as both take updates operation by operation. */
 static void operation_by_operation(void) {
@@ -94,16 +77,13 @@ static void starts_on_the_cpu(const char *fault, const char *word) {
 }
 
 Test(cuda_fallback, no_driver_or_device) {
-    if (dqn_backend_find("cuda") == NULL) {
-        fputs("[SKIP] no GPU backend in this build\n", stderr);
-        cr_skip_test("built without CUDA");
-    }
+    (void)need_cuda_build();
     starts_on_the_cpu("no_driver", "driver");
     starts_on_the_cpu("no_device", "CUDA_VISIBLE_DEVICES");
 }
 
 Test(cuda_fallback, no_kernel_or_memory) {
-    (void)free_on_gpu();
+    need_gpu();
     starts_on_the_cpu("launch:k_probe", "k_probe");
     starts_on_the_cpu("oom_all", "free");
     starts_on_the_cpu("free:1000", "1.0 kB free");
@@ -150,7 +130,7 @@ Test(cuda_fallback, every_allocation, .timeout = 500) {
 /* Room for all but the replay, by the plan and by an allocation that fails. The states of a million
  * rows of 4 floats are 16 MB; nothing else of this run is as large. */
 Test(cuda_fallback, the_replay_alone_does_not_fit) {
-    (void)free_on_gpu();
+    need_gpu();
     static const char *const faults[] = {"free:40000000", "oom:16000000"};
     static const char *const devices[] = {"device=auto", "device=cuda"};
     const char *capacity = "replay.capacity=1000000";
@@ -215,7 +195,7 @@ static const char *make_reference(size_t kind) {
 }
 
 Test(cuda_fallback, replay_on_the_cpu_equals_the_replay_on_the_gpu) {
-    (void)free_on_gpu();
+    need_gpu();
     operation_by_operation();
     for (size_t kind = is_reduced() ? 1 : 0; kind < reduced(DQN_COUNT_OF(kinds), 2); kind++) {
         const char *reference = make_reference(kind);
@@ -230,7 +210,7 @@ Test(cuda_fallback, replay_on_the_cpu_equals_the_replay_on_the_gpu) {
  * ends with the bytes of the run in which nothing failed. After a failed draw the next random
  * numbers are taken, so those runs only have to end well. */
 Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
-    (void)free_on_gpu();
+    need_gpu();
     skip_reduced("the kernels of a replay on the CPU");
     operation_by_operation();
     static const struct {
@@ -260,7 +240,7 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
 
 /* Where the replay was demanded on the GPU, and for all other kernels, a failure ends the run. */
 Test(cuda_fallback, failures_that_end_the_run) {
-    (void)free_on_gpu();
+    need_gpu();
     static const struct {
         const char *composed, *fault, *set, *word;
     } cases[] = {
@@ -281,7 +261,7 @@ Test(cuda_fallback, failures_that_end_the_run) {
 /* A lost context: one report with the phase, exit code 4, nothing moved and nothing written; the
  * run goes on from its last file, here on the CPU, as this process has lost the GPU. */
 static void loses_the_context(const char *kernel, const char *phase) {
-    (void)free_on_gpu();
+    need_gpu();
     const char *folder = run_folder();
     struct run run = cuda_run(run_cartpole);
     run.folder = folder;
@@ -360,7 +340,7 @@ static void fail_waits(void *context, const double *row) {
 /* The device fails after the epoch's numbers were read, while the checkpoint's copy is on its way:
  * the writer's thread finds it, the run ends with the phase, and no file is left. */
 Test(cuda_fallback, device_fails_during_a_save) {
-    (void)free_on_gpu();
+    need_gpu();
     const char *folder = run_folder();
     struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
@@ -424,10 +404,7 @@ static void replay_bytes(size_t capacity, uint64_t expected, uint64_t budget) {
 }
 
 Test(cuda_fallback, memory_plan) {
-    if (dqn_backend_find("cuda") == NULL) {
-        fputs("[SKIP] no GPU backend in this build\n", stderr);
-        cr_skip_test("built without CUDA");
-    }
+    (void)need_cuda_build();
     replay_bytes(100000, 425 * 100000 + 20 + 8 * (3136 + 128 + 32) + 64 * 12 + 16, 47000000);
     replay_bytes(1000000, 425 * 1000000 + 20 + 8 * (31264 + 992 + 32) + 64 * 12 + 16, 470000000);
 }

@@ -48,6 +48,55 @@ struct sizes {
     (is_reduced() ? (struct sizes){(small), DQN_COUNT_OF(small)}                                   \
                   : (struct sizes){(full), DQN_COUNT_OF(full)})
 
+/* ---- the GPU, where there is one ---- */
+
+/* Skips the test, visibly; DQN_TEST_REQUIRE_CUDA=1 turns that into a failure, for machines that
+ * must have a GPU. */
+static inline void skip_without_gpu(const char *why) {
+    const char *required = getenv("DQN_TEST_REQUIRE_CUDA");
+    cr_assert(required == NULL || *required != '1', "a GPU is required: %s", why);
+    fprintf(stderr, "[SKIP] no GPU: %s\n", why); /* Criterion says it with --verbose only */
+    cr_skip_test("%s", why);
+}
+
+/* The backend, for tests that need no GPU; skips in a build without it. */
+static inline const struct dqn_backend *need_cuda_build(void) {
+    const struct dqn_backend *cuda = dqn_backend_find("cuda");
+    if (cuda == NULL) {
+        fprintf(stderr, "[SKIP] no GPU: built without CUDA\n");
+        cr_skip_test("built without CUDA");
+    }
+    return cuda;
+}
+
+/* Opens the GPU, or skips the test. */
+static inline const struct dqn_backend *gpu_open(struct dqn_device *device,
+                                                 const struct dqn_device_options *options) {
+    const struct dqn_backend *cuda = dqn_backend_find("cuda");
+    if (cuda == NULL || cuda->memory->open(device, options) != DQN_OK) {
+        skip_without_gpu(cuda == NULL ? "built without CUDA" : dqn_error_text());
+    }
+    return cuda;
+}
+
+/* Bytes of the GPU's memory that are free; skips the test where there is none. */
+static inline uint64_t free_on_gpu(void) {
+    const struct dqn_device_options options = {0};
+    struct dqn_device device = {0};
+    uint64_t free_bytes = 0, total_bytes = 0;
+    const struct dqn_backend *cuda = gpu_open(&device, &options);
+    OK(cuda->memory->info(&device, &free_bytes, &total_bytes));
+    cuda->memory->close(&device);
+    return free_bytes;
+}
+
+/* For tests that open it themselves. */
+static inline void need_gpu(void) {
+    (void)free_on_gpu();
+}
+
+/* ---- both sides ---- */
+
 enum { CPU, GPU, SIDES };
 
 struct side {
@@ -60,21 +109,12 @@ struct pair {
     struct side side[SIDES];
 };
 
-/* Skips the test, visibly, where there is no GPU; DQN_TEST_REQUIRE_CUDA=1 turns that into a
- * failure, for machines that must have one. */
+/* Skips the test where there is no GPU. */
 static inline void pair_open(struct pair *pair, int precision) {
     const struct dqn_device_options options = {.threads = 2, .precision = precision};
     memset(pair, 0, sizeof *pair);
     pair->side[CPU].backend = dqn_backend_find("cpu");
-    pair->side[GPU].backend = dqn_backend_find("cuda");
-    const struct dqn_backend *cuda = pair->side[GPU].backend;
-    if (cuda == NULL || cuda->memory->open(&pair->side[GPU].device, &options) != DQN_OK) {
-        const char *required = getenv("DQN_TEST_REQUIRE_CUDA");
-        const char *why = cuda == NULL ? "built without CUDA" : dqn_error_text();
-        cr_assert(required == NULL || *required != '1', "a GPU is required: %s", why);
-        fprintf(stderr, "[SKIP] no GPU: %s\n", why); /* Criterion says it with --verbose only */
-        cr_skip_test("%s", why);
-    }
+    pair->side[GPU].backend = gpu_open(&pair->side[GPU].device, &options);
     OK(pair->side[CPU].backend->memory->open(&pair->side[CPU].device, &options));
     for (int s = 0; s < SIDES; s++) {
         OK(pair->side[s].backend->queue->create(&pair->side[s].device, &pair->side[s].q));

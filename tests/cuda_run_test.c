@@ -3,19 +3,6 @@
 #include "cuda_short_runs.h"
 #include "h5_compare.h"
 
-static void need_gpu(void) {
-    const struct dqn_backend *cuda = dqn_backend_find("cuda");
-    const struct dqn_device_options options = {0};
-    struct dqn_device device;
-    if (cuda != NULL && cuda->memory->open(&device, &options) == DQN_OK) {
-        cuda->memory->close(&device);
-        return;
-    }
-    cr_assert_null(getenv("DQN_TEST_REQUIRE_CUDA"), "a GPU is required: %s", dqn_error_text());
-    fputs("[SKIP] no GPU can be used here\n", stderr); /* Criterion says it with --verbose only */
-    cr_skip_test("no GPU can be used here");
-}
-
 static const char *const kinds[] = {"replay.kind=uniform", "replay.kind=proportional",
                                     "replay.kind=rank"};
 

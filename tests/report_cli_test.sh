@@ -122,8 +122,39 @@ grep -q "in 1 segment, where not 2 bars are left" err || fail "no reason: $(cat 
 grep -q "data.gaps" err && fail "a remedy that is none, there is no hole: $(cat err)"
 expect 5 "$bin/dqn-eval" $run --report /sys/none
 grep -q "No such file" err && fail "the reason is another one: $(cat err)"
+# The report's place is looked at before the work.
 touch taken
-expect 5 "$bin/dqn-eval" $run --report taken
+mkdir -p here/equity.csv
+for what in 'taken: cannot be written: taken is no folder' \
+  'taken/deep/er: cannot be written: taken is no folder' \
+  'here/equity.csv: is a folder'; do
+  place=${what%%:*}
+  expect 5 timeout 2 "$bin/dqn-eval" $run --report "${place%/equity.csv}" --set report.bootstrap=1000000 \
+    --set report.random_runs=100000
+  says err "$what"
+  expect 5 "$bin/dqn-eval" runs/walk-1 --report "${place%/equity.csv}"
+  says err "$what"
+done
+# So is that its files are none of those that are read.
+mkdir reads
+cp market.csv reads/equity.csv
+cp trading.yaml data.yaml
+echo 'data: {file: reads/equity.csv}' >>data.yaml
+expect 0 "$bin/dqn-train" data.yaml --name data --set output=runs --set threads=1 --device cpu --quiet
+expect 2 "$bin/dqn-eval" runs/data-1 --report reads
+says err "reads/equity.csv: is the same file as $PWD/reads/equity.csv, which is read"
+expect 2 "$bin/dqn-eval" $run --set data.file=reads/equity.csv --report reads
+says err "reads/equity.csv: is the same file as $PWD/reads/equity.csv, which is read"
+ln $run/best.h5 reads/report.html
+rm reads/equity.csv
+expect 2 "$bin/dqn-eval" $run --report reads
+says err "reads/report.html: is the same file as $run/best.h5, which is read"
+rm reads/report.html
+expect 0 "$bin/dqn-eval" $run --report reads
+chmod 600 reads/*
+expect 0 "$bin/dqn-eval" $run --report reads --steps
+[ -z "$(find reads -type f ! -perm 600 ! -name steps.csv)" ] ||
+  fail "permission bits: $(stat -c '%n %a' reads/*)"
 
 # What is no plain file stays, and then nothing is written.
 expect 0 "$bin/dqn-eval" $run --report linked

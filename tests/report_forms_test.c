@@ -530,6 +530,33 @@ Test(report_forms, other_data_than_in_training_are_a_warning) {
     free_scene(s);
 }
 
+/* What is short or seldom is not rounded to 0. */
+Test(report_forms, lengths_and_counts_have_units_that_fit) {
+    static const struct {
+        double years, per_year;
+        const char *span, *terminal, *page;
+    } cases[] = {
+        {0.1, 35063.8, " only 36.5 days: ", ", 35064 bars a year (", ">35,064</span> bars a"},
+        {1e-5, 9.0, " only 5.3 min: ", ", 9 bars a year (", ">9</span> bars a year"},
+        {4e-9, 0.4, " only 126.2 ms: ", ", 0.4 bars a year (", ">0.4</span> bars a year"},
+        {4e-14, 1.0, " only 1.3 us: ", ", 1 bar a year (", ">1</span> bar a year"}};
+    struct scene *s = split_scene(usual, busy, &zero);
+    struct dqn_trading_report *r = &s->report;
+    for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
+        r->flat.figures.years = cases[i].years;
+        r->bars_per_year = cases[i].per_year;
+        dqn_trading_report_judge(r);
+        char *page = written(r, PAGE), *terminal = written(r, TERMINAL);
+        cr_expect_not_null(strstr(terminal, cases[i].span), "%s", terminal);
+        cr_expect_not_null(strstr(terminal, cases[i].terminal), "%s", terminal);
+        cr_expect_not_null(strstr(page, cases[i].span));
+        cr_expect_not_null(strstr(page, cases[i].page), "%s", cases[i].page);
+        free(page);
+        free(terminal);
+    }
+    free_scene(s);
+}
+
 /* All warnings at once, with numbers as long as they get: each is whole, and every reader shows all
  * of them. */
 Test(report_forms, many_warnings_are_whole_lines) {

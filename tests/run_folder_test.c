@@ -522,7 +522,59 @@ Test(run_folder, a_run_undone_leaves_no_trace) {
     struct stat info;
     cr_expect_not(exists(run.path));
     cr_expect_eq(lstat(in_output("latest"), &info), -1);
+    cr_expect_eq(store_count(base, "out"), 0, "the output folder stays");
     dqn_run_folder_close(&run);
+}
+
+static int no_open(void *context, const char *path, int flags, int mode) {
+    (void)context;
+    (void)path;
+    (void)flags;
+    (void)mode;
+    errno = ENOSPC;
+    return -1;
+}
+
+static void take_back(struct dqn_run_folder *run, bool by_signal) {
+    struct dqn_run_folder_undo undo;
+    OK(dqn_run_folder_undo_plan(&undo, run));
+    if (by_signal) {
+        dqn_run_folder_undo(&undo);
+        dqn_run_folder_close(run);
+    } else {
+        dqn_run_folder_discard(run, NULL);
+    }
+}
+
+/* The folders above that were made for it go too, and no others. */
+Test(run_folder, folders_made_for_a_run_that_did_not_begin_go_too) {
+    static const char *const outputs[] = {"a/b/c", "./a/b/c", "a/b/c/", "a//b/c"};
+    struct dqn_run_folder run, other;
+    cr_assert_eq(chdir(base), 0);
+    for (size_t i = 0; i < 2 * DQN_COUNT_OF(outputs); i++) {
+        const char *out = outputs[i / 2];
+        OK(dqn_run_folder_create(&run, out, "x", NULL));
+        take_back(&run, i % 2 > 0);
+        cr_expect_not(exists("a"), "%s", out);
+        cr_assert_eq(mkdir("a", 0777), 0);
+        OK(dqn_run_folder_create(&run, out, "x", NULL));
+        take_back(&run, i % 2 > 0);
+        cr_expect_not(exists("a/b"), "%s", out);
+        cr_expect(exists("a"), "%s: a folder that was there before is gone", out);
+        /* Another run has come meanwhile. */
+        OK(dqn_run_folder_create(&run, out, "x", NULL));
+        OK(dqn_run_folder_create(&other, out, "x", NULL));
+        take_back(&run, i % 2 > 0);
+        cr_expect(exists(other.path));
+        take_back(&other, i % 2 > 0);
+        cr_expect(exists("a/b/c"), "%s: made for another run", out);
+        unlink("a/b/c/latest");
+        cr_assert_eq(rmdir("a/b/c") + rmdir("a/b") + rmdir("a"), 0);
+    }
+    struct dqn_file_ops ops = dqn_file_ops_system;
+    ops.open = no_open;
+    FAILS(dqn_run_folder_create(&run, "a/b", "x", &ops), DQN_ERR_DISK, "lock");
+    cr_expect_not(exists("a"), "left where the run's own folder could not be used");
 }
 
 /* A link that leads out of the folder is given back as it was, text for text. */

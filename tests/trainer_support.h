@@ -37,7 +37,8 @@ struct run {
     const char *folder;
     const char *resume; /* file */
     const char *init_from;
-    size_t n_agents; /* 0 = 1 */
+    uint64_t eval_steps; /* most of an evaluation's episode; 0 = the environment's */
+    size_t n_agents;     /* 0 = 1 */
     const struct dqn_agent *agents;
 };
 
@@ -62,6 +63,7 @@ static inline enum dqn_status run_create(const struct run *run, struct dqn_train
                                                 .resume = run->resume,
                                                 .init_from = run->init_from,
                                                 .quiet = true,
+                                                .eval_steps = run->eval_steps,
                                                 .stop_at_steps = run->stop_at};
     const enum dqn_status status = dqn_trainer_create(out, &options);
     free(config);

@@ -191,6 +191,39 @@ Test(trainer, patience_ends_a_run_that_does_not_improve) {
     remove_tree(run.folder);
 }
 
+/* What was trained until the evaluation is saved, and goes on as if nothing had been. */
+Test(trainer, an_evaluation_that_does_not_end_loses_nothing) {
+    struct run run = {.set = {"env.name=mountain_car", "collect.n_step=3"}, .folder = new_folder()};
+    struct dqn_trainer *whole = run_train(&run), *endless = NULL;
+    const char *whole_folder = run.folder;
+    bool stopped = true;
+    char said[512];
+    run.folder = new_folder();
+    run.eval_steps = 1;
+    OK(run_create(&run, &endless));
+    cr_assert_eq(dqn_trainer_run(endless, &stopped), DQN_ERR_ENDLESS, "%s", dqn_error_text());
+    cr_expect_not(stopped);
+    cr_expect_not_null(strstr(dqn_error_text(), "did not end within 1 step; "));
+    cr_expect_not_null(strstr(dqn_error_text(), "needs a time limit"));
+    snprintf(said, sizeof said, "is saved, and dqn-train --resume %s goes on", run.folder);
+    cr_expect_not_null(strstr(dqn_error_text(), said), "%s", dqn_error_text());
+    dqn_trainer_destroy(endless);
+    run.eval_steps = 0;
+    run.resume = file_in(run.folder, "epoch-000000-partial.h5");
+    struct dqn_trainer *parts = run_train(&run);
+    cr_expect_null(first_difference(whole, parts), "%s", first_difference(whole, parts));
+    dqn_trainer_destroy(whole);
+    dqn_trainer_destroy(parts);
+    remove_tree(whole_folder);
+    remove_tree(run.folder);
+    /* Without a folder there is nothing to go on with. */
+    const struct run nowhere = {.set = {"env.name=mountain_car"}, .eval_steps = 1};
+    OK(run_create(&nowhere, &endless));
+    cr_expect_eq(dqn_trainer_run(endless, &stopped), DQN_ERR_ENDLESS);
+    cr_expect_null(strstr(dqn_error_text(), "--resume"), "%s", dqn_error_text());
+    dqn_trainer_destroy(endless);
+}
+
 /* ---- what a run starts from ---- */
 
 Test(trainer, init_from_takes_the_parameters_alone) {

@@ -46,6 +46,9 @@ enum dqn_status dqn_bars_load(struct dqn_bars *out, const struct dqn_config *con
 /* For who reads the data more than once: DQN_ERR_DATA with `why` when one of data.file is a pipe or
  * a device, which gives its bytes once and would be waited for without end. */
 enum dqn_status dqn_bars_check_reread(const struct dqn_config *config, const char *why);
+/* Before a file is written: dqn_file_check_apart from the configuration's own file and from each of
+ * data.file, patterns resolved. */
+enum dqn_status dqn_bars_check_apart(const struct dqn_config *config, const char *output);
 /* Only the files / only the synthetic market. */
 enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_config *config);
 enum dqn_status dqn_bars_synthetic(struct dqn_bars *out, const struct dqn_config_synthetic *config);

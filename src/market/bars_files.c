@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../file_ops.h"
 #include "bars_read.h"
 
 struct file_list {
@@ -175,6 +176,19 @@ enum dqn_status dqn_bars_load_files(struct dqn_bars *out, const struct dqn_confi
 done:
     dqn_sha256_destroy(sha);
     dqn_raw_free(&rows);
+    free_list(&list);
+    return status;
+}
+
+enum dqn_status dqn_bars_check_apart(const struct dqn_config *config, const char *output) {
+    struct file_list list = {0, 0, NULL};
+    enum dqn_status status = dqn_file_check_apart(output, config->path);
+    if (status == DQN_OK) {
+        status = list_files(&list, config);
+    }
+    for (size_t i = 0; status == DQN_OK && i < list.n; i++) {
+        status = dqn_file_check_apart(output, list.paths[i]);
+    }
     free_list(&list);
     return status;
 }

@@ -114,7 +114,7 @@ static enum dqn_status fill_hdf5(int fd, const char *path, const struct dqn_bars
 
 static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *temporary,
                                   const char *path, const struct dqn_config_data *config) {
-    const int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int fd = dqn_file_create_temporary(NULL, temporary, path, O_RDWR);
     if (fd < 0) {
         return not_written(path, errno);
     }
@@ -129,7 +129,7 @@ static enum dqn_status write_hdf5(const struct dqn_bars *bars, const char *tempo
 /* A file to write, and the name it has until it is finished. */
 struct place {
     const char *path;
-    char temporary[DQN_TEXT_MAX + 32];
+    char temporary[4096];
 };
 
 /* Puts a temporary in place, or after an error removes it. */
@@ -209,7 +209,7 @@ static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *p
 
 static enum dqn_status write_csv(const struct dqn_bars *bars, const char *temporary,
                                  const char *path) {
-    FILE *const file = dqn_file_open_temporary(temporary);
+    FILE *const file = dqn_file_open_temporary(temporary, path);
     if (file == NULL) {
         return not_written(path, errno);
     }
@@ -223,9 +223,18 @@ static enum dqn_status write_csv(const struct dqn_bars *bars, const char *tempor
     return error != 0 ? not_written(path, error) : DQN_OK;
 }
 
+/* Whether a CSV goes through it, and nothing is replaced. */
+static bool goes_through(const char *path) {
+    return strcmp(path, "-") == 0 || dqn_file_is_stream(path);
+}
+
+enum dqn_status dqn_bars_check_csv_target(const char *path) {
+    return goes_through(path) ? DQN_OK : dqn_file_check_target(path);
+}
+
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path) {
     struct place place;
-    if (strcmp(path, "-") == 0 || dqn_file_is_stream(path)) {
+    if (goes_through(path)) {
         DQN_TRY(check_fills(bars, path));
         return write_in_place(bars, path);
     }

@@ -14,16 +14,17 @@ static bool link_exists(hid_t file, const char *name) {
 
 static enum dqn_status lies_elsewhere(const char *path, const char *name, const char *what,
                                       const char *option) {
-    return dqn_fail(DQN_ERR_DATA,
-                    "%s: the data of /%s lie in other files (%s), which are not read; put all into "
-                    "one file: h5repack %s OLD.h5 NEW.h5, or with Python's h5py copy each "
-                    "dataset by new[name] = old[name][()]",
-                    path, name, what, option);
+    return dqn_fail(
+        DQN_ERR_DATA,
+        "%s: /%s has no data of its own, but refers to others (%s), which are not read; "
+        "put them into it: h5repack %s OLD.h5 NEW.h5, or with Python's h5py copy each "
+        "dataset by new[name] = old[name][()]",
+        path, name, what, option);
 }
 
-/* Refuses a dataset whose numbers are not in the file, which its SHA-256 would not speak of. Asked
- * before anything else of a dataset, even its extent: for that HDF5 opens the other files of a
- * virtual one. */
+/* Refuses a dataset that refers to numbers elsewhere, mostly in another file, of which the SHA-256
+ * would not speak. Asked before anything else of a dataset, even its extent: for that HDF5 opens
+ * the other files of a virtual one. */
 static enum dqn_status check_inside(hid_t dataset, const char *path, const char *name) {
     const hid_t layout = H5Dget_create_plist(dataset);
     const char *what = NULL;

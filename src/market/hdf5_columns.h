@@ -27,8 +27,8 @@ struct dqn_h5_table {
 /* Finds the columns of a file: datasets of the root group when there is one called "open", else the
  * one table of compound type (`wanted`, where not empty, is part of its path). `path` names the
  * file in messages. DQN_ERR_DATA says what was found and how to export it; so are datasets refused
- * whose data lie in other files (external links, virtual datasets, external storage), the last two
- * before these are opened. */
+ * that have no data of their own (external links, virtual datasets, external storage), before the
+ * files that they may refer to are opened. */
 enum dqn_status dqn_h5_table_open(struct dqn_h5_table *out, hid_t file, const char *path,
                                   const char *wanted);
 void dqn_h5_table_close(struct dqn_h5_table *table);

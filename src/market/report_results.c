@@ -19,6 +19,10 @@ static const char *short_name(const char *path) {
 
 static void write_span(const struct dqn_trading_report *r, FILE *out) {
     char length[32];
+    struct dqn_cell_text yearly = dqn_number(r->bars_per_year, 0);
+    if (r->bars_per_year < 10.0) { /* not rounded to 0 */
+        dqn_format_yearly(yearly.s, sizeof yearly.s, r->bars_per_year);
+    }
     if (r->ruined) {
         dqn_html_figure("bars", dqn_count_text(r->bars), out);
         fprintf(out, " bar%s until its ruin, of ", dqn_plural(r->bars));
@@ -29,8 +33,8 @@ static void write_span(const struct dqn_trading_report *r, FILE *out) {
     fprintf(out, " to ");
     dqn_html_figure("market.last_time", dqn_day_text(r->last_time_ns), out);
     fprintf(out, " &middot; ");
-    dqn_html_figure("bars_per_year", dqn_number(r->bars_per_year, 0), out);
-    fprintf(out, " bar%s a year (%s)", dqn_plural((uint64_t)llround(r->bars_per_year)),
+    dqn_html_figure("bars_per_year", yearly, out);
+    fprintf(out, " bar%s a year (%s)", strcmp(yearly.s, "1") == 0 ? "" : "s",
             r->bars_per_year_set ? "as configured" : "measured");
 }
 

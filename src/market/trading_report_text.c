@@ -163,10 +163,11 @@ static void warn_of_data(struct dqn_trading_report *r) {
 /* Less than a quarter of a year: as short as the CAGR is not given for. */
 static void warn_of_length(struct dqn_trading_report *r) {
     if (r->flat.figures.years < 0.25) {
+        char span[32];
         warn(&r->verdict,
-             "The bars cover only %.1f days: Sharpe ratio, volatility, turnover and alpha are "
+             "The bars cover only %s: Sharpe ratio, volatility, turnover and alpha are "
              "extrapolated to a year.",
-             365.2425 * r->flat.figures.years);
+             dqn_format_span(span, sizeof span, 365.2425 * 86400.0 * r->flat.figures.years));
     }
 }
 
@@ -309,9 +310,10 @@ static void print_costs(const struct dqn_trading_report *r, FILE *out) {
 }
 
 void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
-    char first[32], last[32], where[64];
+    char first[32], last[32], where[64], yearly[32];
     format_day(first, r->first_time_ns);
     format_day(last, r->last_time_ns);
+    dqn_format_yearly(yearly, sizeof yearly, r->bars_per_year);
     if (r->n_folds > 0) {
         snprintf(where, sizeof where, "%zu fold%s out of sample", r->n_folds,
                  dqn_plural(r->n_folds));
@@ -322,8 +324,8 @@ void dqn_trading_report_print(const struct dqn_trading_report *r, FILE *out) {
     if (r->ruined) {
         fprintf(out, "ruined after %zu of ", r->bars);
     }
-    fprintf(out, "%zu bars from %s to %s, %.0f bar%s a year (%s)\n", r->split_bars, first, last,
-            r->bars_per_year, dqn_plural((uint64_t)llround(r->bars_per_year)),
+    fprintf(out, "%zu bars from %s to %s, %s bar%s a year (%s)\n", r->split_bars, first, last,
+            yearly, strcmp(yearly, "1") == 0 ? "" : "s",
             r->bars_per_year_set ? "as configured" : "measured");
     print_verdict(r, out);
     print_comparison(r, out);
