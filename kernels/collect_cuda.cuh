@@ -222,7 +222,8 @@ static __device__ __forceinline__ void dqn_collect_take_leaves(const struct dqn_
     unsigned left = __ballot_sync(0xffffffffu, exists);
     while (left != 0) { /* a node a turn: two, or three where the ring begins again */
         const int speaker = __ffs((int)left) - 1;
-        const bool is_under = exists && node == __shfl_sync(0xffffffffu, node, speaker);
+        const size_t its = __shfl_sync(0xffffffffu, node, speaker); /* by all, also without a row */
+        const bool is_under = exists && node == its;
         const uint64_t sum = dqn_warp_sum(is_under ? leaving->difference[lane] : (uint64_t)0);
         difference = (int)lane == speaker ? sum : difference;
         left &= ~__ballot_sync(0xffffffffu, is_under);

@@ -88,6 +88,27 @@ enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const stru
                                       bool *fits);
 enum dqn_status dqn_step_launch_weights(struct dqn_cuda_queue *q, const struct dqn_step *step);
 
+static __device__ __forceinline__ struct dqn_step_part dqn_step_no_rows(void) {
+    struct dqn_step_part part;
+    part.loss = part.q_mean = part.q_max = part.td_abs = part.td_abs_max = 0.0;
+    part.weight_min = INFINITY;
+    part.smallest = UINT64_MAX;
+    return part;
+}
+
+/* The parts of a warp's lanes as one; every lane gets it. */
+static __device__ __forceinline__ struct dqn_step_part
+dqn_step_join_warp(struct dqn_step_part part) {
+    part.loss = dqn_warp_sum(part.loss);
+    part.q_mean = dqn_warp_sum(part.q_mean);
+    part.q_max = dqn_warp_sum(part.q_max);
+    part.td_abs = dqn_warp_sum(part.td_abs);
+    part.td_abs_max = dqn_warp_max(part.td_abs_max);
+    part.weight_min = dqn_warp_min(part.weight_min);
+    part.smallest = dqn_warp_min(part.smallest);
+    return part;
+}
+
 /* The mean mass of a filled row, which weights are relative to; 1 when nothing is filled. */
 static __device__ __forceinline__ double dqn_step_mean_mass(uint64_t total, uint64_t size) {
     return size > 0 && total > 0 ? (double)total / (double)size : 1.0;

@@ -503,14 +503,6 @@ static __device__ __forceinline__ void combine_head(float *head, unsigned action
     __syncwarp();
 }
 
-static __device__ __forceinline__ struct dqn_step_part no_rows(void) {
-    struct dqn_step_part part;
-    part.loss = part.q_mean = part.q_max = part.td_abs = part.td_abs_max = 0.0;
-    part.weight_min = INFINITY;
-    part.smallest = UINT64_MAX;
-    return part;
-}
-
 /* A row's gradient by the last layer's output: `slope` at the action taken; with a dueling head its
  * mean leaves all advantages and it goes to the value. */
 static __device__ __forceinline__ float top_gradient(const struct dqn_tile_net *net, unsigned i,
@@ -532,7 +524,7 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
     const unsigned top = a->net.n_layers - 1, ld = (unsigned)a->net.layer[top].out_ld;
     const unsigned lane = threadIdx.x % LANES;
     const double delta = a->agents[c.agent].huber_delta;
-    struct dqn_step_part sums = no_rows();
+    struct dqn_step_part sums = dqn_step_no_rows();
     const unsigned row = threadIdx.x / LANES;
     static_assert(THREADS / LANES >= ROWS && ROWS % (DQN_WARP / LANES) == 0, "a row has its lanes");
     if (row >= ROWS) { /* whole warps */
@@ -581,21 +573,13 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
     }
 }
 
-/* The cluster's sums, in order, by one thread after the block's barrier. */
+/* The cluster's sums, by one warp after the block's barrier. */
 template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
-    struct dqn_step_part all = c.sums[0];
-#pragma unroll 1
-    for (unsigned i = 1; i < C::ROWS; i++) {
-        const struct dqn_step_part *one = &c.sums[i];
-        all.loss += one->loss;
-        all.q_mean += one->q_mean;
-        all.q_max += one->q_max;
-        all.td_abs += one->td_abs;
-        all.td_abs_max = fmax(all.td_abs_max, one->td_abs_max);
-        all.weight_min = fmin(all.weight_min, one->weight_min);
-        all.smallest = one->smallest < all.smallest ? one->smallest : all.smallest;
+    const struct dqn_step_part own = c.lane < C::ROWS ? c.sums[c.lane] : dqn_step_no_rows();
+    const struct dqn_step_part all = dqn_step_join_warp(own);
+    if (c.lane == 0) {
+        c.a->parts[c.agent * c.a->n_parts + part] = all;
     }
-    c.a->parts[c.agent * c.a->n_parts + part] = all;
 }
 
 /* ---- down ---- */
@@ -737,7 +721,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
     c.wait();
     form_errors<EXACT>(c);
     __syncthreads();
-    if (c.rank == 0 && threadIdx.x == 0) {
+    if (c.rank == 0 && c.warp == 0) {
         report_rows(c, part);
     }
     /* Gradients of layer l are in the first section of c.y or in the second, in turn: other blocks

@@ -115,10 +115,7 @@ static __device__ __forceinline__ void read_books(const struct dqn_step *a, size
 /* Sums of all clusters, by a warp; every lane gets them. */
 static __device__ __forceinline__ struct dqn_step_part join_parts(const struct dqn_step_part *from,
                                                                   unsigned n) {
-    struct dqn_step_part all;
-    all.loss = all.q_mean = all.q_max = all.td_abs = all.td_abs_max = 0.0;
-    all.weight_min = INFINITY;
-    all.smallest = UINT64_MAX;
+    struct dqn_step_part all = dqn_step_no_rows();
     for (unsigned i = threadIdx.x % DQN_WARP; i < n; i += DQN_WARP) {
         const struct dqn_step_part one = from[i];
         all.loss += one.loss;
@@ -129,14 +126,7 @@ static __device__ __forceinline__ struct dqn_step_part join_parts(const struct d
         all.weight_min = fmin(all.weight_min, one.weight_min);
         all.smallest = one.smallest < all.smallest ? one.smallest : all.smallest;
     }
-    all.loss = dqn_warp_sum(all.loss);
-    all.q_mean = dqn_warp_sum(all.q_mean);
-    all.q_max = dqn_warp_sum(all.q_max);
-    all.td_abs = dqn_warp_sum(all.td_abs);
-    all.td_abs_max = dqn_warp_max(all.td_abs_max);
-    all.weight_min = dqn_warp_min(all.weight_min);
-    all.smallest = dqn_warp_min(all.smallest);
-    return all;
+    return dqn_step_join_warp(all);
 }
 
 /* (smallest mass / mean mass)^beta: what turns the weights of k_step_rows into importance weights,
