@@ -3,7 +3,7 @@
 #include "act_cuda.cuh"
 #include "nn_tile_columns_cuda.cuh"
 
-enum { WARPS = 8, THREADS = WARPS * DQN_WARP };
+enum { THREADS = DQN_TILE_THREADS, WARPS = DQN_TILE_WARPS };
 enum { TALLEST = 4 /* 64 rows */ };
 
 /* ---- when, and how large ---- */
@@ -104,8 +104,8 @@ finish_columns(const struct passes *a, const struct pass *pass, const struct dqn
     *(wide *)(y + row * tile->stride + column) = group::of(z);
 }
 
-/* y = act(x W^T + b) for the tile; a warp takes 16 columns at a time and a SPLITS-th of the rows.
- * The first weights are asked for before the barrier that x is complete behind. */
+/* y = act(x W^T + b) for the tile; a warp takes 16 MT columns at a time and a SPLITS-th of the
+ * rows. The first weights are asked for before the barrier that x is complete behind. */
 template <int HEIGHT, int ACTIVATION, bool ACTS, int MT, int SPLITS>
 static __device__ __forceinline__ void run_layer(const struct passes *a, const struct pass *pass,
                                                  const struct dqn_tile *tile, unsigned l,
@@ -212,7 +212,8 @@ static __device__ __forceinline__ void run_shared(const struct passes *a, const 
     }
 }
 
-/* Narrow layers spread over all warps. The barrier is inside, so all warps agree on the branch. */
+/* Narrow layers spread over all warps, wide ones reuse x. The barrier is inside, so all warps agree
+ * on the branch. */
 template <int HEIGHT, int ACTIVATION, bool ACTS>
 static __device__ __forceinline__ void choose_width(const struct passes *a, const struct pass *pass,
                                                     const struct dqn_tile *tile, unsigned l,
