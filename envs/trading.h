@@ -389,7 +389,7 @@ DQN_SHARED void trading_step_blind(struct trading_state *state, const struct tra
 
 /* Asks for the market features of the next bar, which the observation copies at the step's end. */
 DQN_SHARED void trading_ask_features(const struct trading_params *p, uint64_t next) {
-    enum { LINE = 32 /* floats */ };
+    enum { LINE = 32 /* floats: a GPU's; a CPU brings the next one along */ };
     if (p->oracle) {
         return;
     }

@@ -181,8 +181,9 @@ dqn_collect_take_outcome(const struct dqn_tail &t, const struct dqn_block &block
  * memory. */
 template <int OBS>
 static __device__ __forceinline__ void
-take_after(const struct dqn_tail &t, const struct dqn_block &block, const struct dqn_places &at,
-           const float *observed, unsigned stride, const struct dqn_leaving *leaving) {
+dqn_collect_take_after(const struct dqn_tail &t, const struct dqn_block &block,
+                       const struct dqn_places &at, const float *observed, unsigned stride,
+                       const struct dqn_leaving *leaving) {
     float *window = t.window.window_next, *states = t.insert.rows.next_states, *const none = NULL;
     const bool passes = t.emits && at.oldest == at.slot;
     const auto to_replay = [&](unsigned i) {

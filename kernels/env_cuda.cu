@@ -197,7 +197,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
         if (threadIdx.x == DQN_ENV_THREADS - 1) {
             ends = dqn_collect_is_last(tail);
         }
-        take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
+        dqn_collect_take_after<Env::OBS>(tail, block, places, rows, Env::STRIDE, &leaving);
         dqn_collect_take_leaves(tail, block, places, &leaving);
     } else {
         write_rows<Env>(a.obs_next, rows, block, a.obs_ld);
@@ -207,7 +207,7 @@ static __device__ __forceinline__ void step_lanes(const struct dqn_env_args &a,
         go_on<Env>(a, &params, block.agent, at, stream, over, observation);
     }
     __syncthreads();
-    float *const none = NULL; /* what pads the rows is zero since the reset */
+    float *const none = NULL; /* what pads the rows stays zero */
     dqn_collect_copy_rows<Env::OBS>(
         block.n, [&](unsigned i) { return rows + i * Env::STRIDE; },
         [&](unsigned i) { return a.obs_now + (block.first + i) * a.obs_ld; },

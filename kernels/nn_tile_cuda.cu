@@ -157,22 +157,23 @@ static __device__ __forceinline__ void run_layer(const struct passes *a, const s
 
 /* ---- a narrow last layer ---- */
 
-enum { SHARED_FROM = 64 /* column of y, behind those of the layer */, MOST_SHARED = 48 };
+enum { MOST_DIVIDED = 48 /* columns of the layer */, SHARES_FROM = 64 /* column of y */ };
 
-/* Whether warps share the sums of the last layer: a warp by itself would wait for one read of the
- * weights after the other. One warp stays without a share, for the actions that explore. A function
- * of the network: results depend on it. */
-static __device__ __forceinline__ bool is_shared(const struct passes *a, unsigned l) {
+/* Whether warps divide the sums of the last layer among them: a warp by itself would wait for one
+ * read of the weights after the other. One warp stays without a share, for the actions that
+ * explore. With so many inputs the shares, 16 columns a warp, fit into a row of y behind the
+ * layer's columns. A function of the network: results depend on it. */
+static __device__ __forceinline__ bool is_divided(const struct passes *a, unsigned l) {
     const struct dqn_layer *layer = &a->net.layer[l];
-    return l + 1 == a->net.n_layers && layer->out_ld <= MOST_SHARED &&
-           layer->in_ld >= SHARED_FROM + 16 * WARPS;
+    return l + 1 == a->net.n_layers && layer->out_ld <= MOST_DIVIDED &&
+           layer->in_ld >= SHARES_FROM + 16 * WARPS;
 }
 
 /* As run_layer: a warp takes 16 columns and a part of the inputs. */
 template <int HEIGHT, int ACTIVATION, bool ACTS>
-static __device__ __forceinline__ void run_shared(const struct passes *a, const struct pass *pass,
-                                                  const struct dqn_tile *tile, unsigned l,
-                                                  const float *params, const float *x, float *y) {
+static __device__ __forceinline__ void run_divided(const struct passes *a, const struct pass *pass,
+                                                   const struct dqn_tile *tile, unsigned l,
+                                                   const float *params, const float *x, float *y) {
     enum { NN = 2 * HEIGHT, CHAINS = 1, AHEAD = 2, DEPTH = DQN_TILE_DEPTH };
     const struct dqn_layer *layer = &a->net.layer[l];
     const unsigned in_ld = (unsigned)layer->in_ld, out_ld = (unsigned)layer->out_ld;
@@ -190,7 +191,7 @@ static __device__ __forceinline__ void run_shared(const struct passes *a, const 
     __syncthreads();
     sums.place(x + begin, tile->stride);
     sums.run(inputs);
-    float *share = y + SHARED_FROM + 16 * tile->warp + 2 * tile->g;
+    float *share = y + SHARES_FROM + 16 * tile->warp + 2 * tile->g;
 #pragma unroll
     for (int half = 0; half < 2 * NN; half++) {
         const unsigned row = half / 2 * 8 + dqn_tile_row(2 * tile->t + half % 2);
@@ -202,7 +203,7 @@ static __device__ __forceinline__ void run_shared(const struct passes *a, const 
     const unsigned pairs = out_ld / 2;
     for (unsigned i = threadIdx.x; i < 16 * HEIGHT * pairs; i += THREADS) {
         const unsigned row = i / pairs, to = i % pairs * 2;
-        const float *from = y + row * tile->stride + SHARED_FROM + to;
+        const float *from = y + row * tile->stride + SHARES_FROM + to;
         float z[2] = {from[0], from[1]};
         for (unsigned p = 1; p < n_parts; p++) {
             z[0] += from[p * n_groups * 16];
@@ -219,8 +220,8 @@ static __device__ __forceinline__ void choose_width(const struct passes *a, cons
                                                     const struct dqn_tile *tile, unsigned l,
                                                     const float *params, const float *x, float *y) {
     const size_t out_ld = a->net.layer[l].out_ld;
-    if (is_shared(a, l)) {
-        run_shared<HEIGHT, ACTIVATION, ACTS>(a, pass, tile, l, params, x, y);
+    if (is_divided(a, l)) {
+        run_divided<HEIGHT, ACTIVATION, ACTS>(a, pass, tile, l, params, x, y);
     } else if (out_ld <= WARPS * 8) {
         run_layer<HEIGHT, ACTIVATION, ACTS, 1, 2>(a, pass, tile, l, params, x, y);
     } else if (out_ld <= WARPS * 16) {

@@ -24,7 +24,8 @@ enum { DQN_TILE_MOST_PARAMS = 1 << 18 /* 1 MB, that each block reads */ };
 /* n <= DQN_TILE_PASSES passes of one net and batch in one kernel. */
 enum dqn_status dqn_tile_forward(struct dqn_cuda_queue *q, const struct dqn_forward_args *args,
                                  size_t n);
-/* A pass and the epsilon-greedy actions from it in one kernel; Q values stay unwritten. */
+/* A pass and the epsilon-greedy actions from it in one kernel; outputs of layers and Q values
+ * stay unwritten. */
 enum dqn_status dqn_tile_policy(struct dqn_cuda_queue *q, const struct dqn_forward_args *forward,
                                 const struct dqn_act_args *act);
 /* dz of all layers below the last: dz[l] = (dz[l + 1] W[l + 1]) act'(.), each [K, B, out_ld]. */
@@ -74,8 +75,8 @@ static __device__ __forceinline__ float4 dqn_zero4(void) {
 /* v with 10 bits behind the point, which is all that a product reads: Veltkamp's splitting (Dekker
  * 1971, section 4) with its two subtractions as one operation. Two cheap operations, where the
  * instruction for it has an eighth of their rate. It is the nearest such number; where v is within
- * a 4,096th of the next power of two, perhaps the one before. NaN stays; beyond 2^114 the result is
- * not finite. */
+ * a 4,096th of the next power of two, perhaps the one before. NaN stays; from 2^128 / 8193 on the
+ * result is not finite. */
 static __device__ __forceinline__ float dqn_tile_nearest(float v) {
     return __fmaf_rn(-8192.0f, v, v * 8193.0f);
 }

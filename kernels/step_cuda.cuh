@@ -88,6 +88,7 @@ enum dqn_status dqn_step_plan_weights(const struct dqn_cuda_queue *q, const stru
                                       bool *fits);
 enum dqn_status dqn_step_launch_weights(struct dqn_cuda_queue *q, const struct dqn_step *step);
 
+/* The part of no rows, which changes no other when they are joined. */
 static __device__ __forceinline__ struct dqn_step_part dqn_step_no_rows(void) {
     struct dqn_step_part part;
     part.loss = part.q_mean = part.q_max = part.td_abs = part.td_abs_max = 0.0;

@@ -274,6 +274,7 @@ static __device__ __forceinline__ void weigh_rows(const struct cluster<CLUSTER, 
     uint64_t top = 0;
     const double mean = dqn_step_mean_mass(total_mass(a, c.agent, &top), a->ring->size);
     const double beta = dqn_schedule_beta(&a->agents[c.agent], a->counters[c.agent].updates);
+    static_assert(DQN_STEP_ROWS * HEIGHT <= DQN_WARP, "a lane has a row");
     if (c.lane < DQN_STEP_ROWS * HEIGHT) {
         struct row_facts *facts = &c.facts[c.lane];
         facts->weight = facts->mass > 0 ? (float)dqn_pow(mean / (double)facts->mass, beta) : 0.0f;
@@ -575,6 +576,7 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
 
 /* The cluster's sums, by one warp after the block's barrier. */
 template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
+    static_assert(C::ROWS <= DQN_WARP, "a lane has a row");
     const struct dqn_step_part own = c.lane < C::ROWS ? c.sums[c.lane] : dqn_step_no_rows();
     const struct dqn_step_part all = dqn_step_join_warp(own);
     if (c.lane == 0) {

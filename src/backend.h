@@ -216,7 +216,8 @@ struct dqn_env_args {
     struct dqn_lane *lanes_state;   /* [K, E] */
     struct dqn_counters *counters;  /* [K]: step advances vector_steps and env_steps */
     float *obs_now;                 /* [K, E, obs_ld] in: what the action saw; out: what the next
-                                       action shall see (after a reset where the episode ended) */
+                                       action shall see (after a reset where the episode ended).
+                                       reset pads it with 0; step needs that and leaves it */
     float *obs_before;              /* [K, E, obs_ld] out of step: obs_now as it came in; or NULL */
     const uint32_t *action;         /* [K, E] */
     float *obs_next;                /* [K, E, obs_ld] out: true next observation, before a reset */

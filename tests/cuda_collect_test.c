@@ -299,8 +299,9 @@ static void equals_its_operations(int precision) {
     for (size_t i = 0; i < n; i++) {
         cases[i].dueling = i % 2 == 1;
         cases[i].activation = (int)(i % (DQN_SILU + 1));
-        cases[i].n_hidden = i % 3;
-        cases[i].width = i % 5 == 0 ? 256 : 64;
+        const bool is_tall = cases[i].lanes > 1000; /* tiles of several times 16 lanes */
+        cases[i].n_hidden = is_tall ? 2 : i % 3;
+        cases[i].width = is_tall || i % 5 == 0 ? 256 : 64;
         run_case(&pair, GPU, &cases[i]);
     }
     pair_close(&pair);
@@ -322,13 +323,14 @@ Test(cuda_collect, policy) {
     pair_open(&pair, DQN_PRECISION_TF32);
     const struct side *gpu = &pair.side[GPU];
     const struct dqn_nn_ops *nn = gpu->backend->nn;
-    for (size_t i = 0; i < DQN_COUNT_OF(lanes); i++) {
+    for (size_t i = 0; i < 2 * DQN_COUNT_OF(lanes); i++) {
         struct rig r;
         struct kind kind = usual(DQN_ENV_cartpole);
-        kind.lanes = lanes[i];
+        kind.lanes = lanes[i / 2];
+        kind.width = i % 2 == 0 ? 64 : 256;
         kind.capacity = 3000;
         kind.agents = 2;
-        kind.dueling = i % 2 == 0;
+        kind.dueling = i % 4 == 0 || i % 4 == 3;
         rig_open(&r, &pair.side[GPU], &kind);
         const struct dqn_buffer *action = dqn_arena_find(r.arena, "collect/action");
         const struct dqn_forward_args forward = {.net = &r.net,
@@ -356,7 +358,8 @@ Test(cuda_collect, policy) {
         OK(gpu->backend->memory->zero(gpu->q, action->data, action->bytes));
         OK(nn->policy(gpu->q, &forward, &act));
         uint32_t *whole = side_get(r.side, action);
-        cr_assert_arr_eq(apart, whole, action->bytes, "%zu lanes", lanes[i]);
+        cr_assert_arr_eq(apart, whole, action->bytes, "%zu lanes, width %zu", kind.lanes,
+                         (size_t)kind.width);
         free(apart);
         free(whole);
         rig_close(&r);

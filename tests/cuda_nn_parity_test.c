@@ -83,9 +83,10 @@ static const struct shape shapes[] = {{1, 1, 0, {0}, 1},
                                       {51, 45, 2, {256, 256}, 32},
                                       {7, 17, 3, {128, 31, 65}, 1024},
                                       {51, 45, 2, {256, 256}, 4096},
-                                      {4, 2, 2, {256, 256}, 700},    /* warps share a narrow last */
-                                      {20, 20, 1, {200}, 3000},      /* layer's sums, by seven, */
-                                      {9, 33, 2, {64, 192}, 10000},  /* three and two */
+                                      {4, 2, 2, {256, 256}, 700},   /* warps share a narrow last */
+                                      {20, 20, 1, {200}, 3000},     /* layer's sums, by seven, */
+                                      {9, 33, 2, {64, 192}, 10000}, /* three and two */
+                                      {200, 3, 0, {0}, 40},
                                       {51, 45, 2, {512, 512}, 300}}; /* above 1 MB: a library's */
 
 /* Small networks; batches of 800 rows and more for the taller tiles, for sums in parts. */
