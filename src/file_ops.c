@@ -195,8 +195,20 @@ static enum dqn_status check_kind(const char *path) {
                     path, kind_name(info.st_mode));
 }
 
+enum dqn_status dqn_file_check_link(const char *path, const char *folder) {
+    struct stat info;
+    if (lstat(folder, &info) != 0 || !S_ISLNK(info.st_mode) || stat(folder, &info) == 0) {
+        return DQN_OK;
+    }
+    return dqn_fail(DQN_ERR_DISK,
+                    "%s: cannot be made: %s is a symbolic link that leads nowhere (%s); remove it, "
+                    "or make what it leads to",
+                    path, folder, strerror(errno));
+}
+
 enum dqn_status dqn_file_check_folder(const char *path, const char *folder) {
     struct stat info;
+    DQN_TRY(dqn_file_check_link(path, folder));
     int error = stat(folder, &info) != 0 ? errno : 0;
     if (error == ENOENT) {
         return dqn_fail(DQN_ERR_DISK,

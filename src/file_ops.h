@@ -47,6 +47,9 @@ enum dqn_status dqn_file_check_target(const char *path);
 /* DQN_ERR_CONFIG, naming both, when `output` is a plain file that is read as `input`, by whatever
  * path, hard or symbolic link: writing would replace it. */
 enum dqn_status dqn_file_check_apart(const char *output, const char *input);
+/* DQN_ERR_DISK when `folder` is a symbolic link that leads nowhere, so that no folder can be made
+ * in its place; `path` is what the message names. */
+enum dqn_status dqn_file_check_link(const char *path, const char *folder);
 /* DQN_ERR_DISK when no file or folder can be made in `folder`; `path` is what the message names. */
 enum dqn_status dqn_file_check_folder(const char *path, const char *folder);
 /* Opens a temporary for writing (`flags` O_WRONLY or O_RDWR), emptied. It has the permission bits

@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { NAME_MAX_BYTES = 200, RUNS_MAX = 1000000 };
+enum { NAME_MAX_BYTES = 200, RUNS_MAX = 1000000, CLAIM_TRIES = 1000 };
 
 static const struct dqn_file_ops *or_system(const struct dqn_file_ops *ops) {
     return ops != NULL ? ops : &dqn_file_ops_system;
@@ -190,68 +190,20 @@ static enum dqn_status check_name(const char *name) {
     return DQN_OK;
 }
 
-/* mkdir -p. *kept: bytes of the path that were there. */
-static enum dqn_status make_folders(const char *path, size_t *kept,
-                                    const struct dqn_file_ops *ops) {
-    char part[DQN_TEXT_MAX];
-    const size_t length = strlen(path);
-    bool made = false;
-    *kept = 0;
-    if (length == 0 || length >= sizeof part) {
-        return length == 0 ? dqn_fail(DQN_ERR_CONFIG, "output = \"\": name a folder")
-                           : too_long(path, sizeof part);
-    }
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0') {
-            continue;
-        }
-        memcpy(part, path, i);
-        part[i] = '\0';
-        struct stat info;
-        if (stat(part, &info) == 0 && S_ISDIR(info.st_mode)) {
-            *kept = made ? *kept : i;
-            continue;
-        }
-        made = true;
-        if (ops->mkdir(ops->context, part, 0777) != 0 &&
-            (errno != EEXIST || stat(part, &info) != 0 || !S_ISDIR(info.st_mode))) {
-            return dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be made: %s", part,
-                            strerror(errno));
-        }
-    }
-    return DQN_OK;
-}
-
-/* Removes what make_folders made, as far as nothing is in it, by calls that a signal handler may
- * make. */
-static void remove_made(const char *output, size_t kept) {
-    char path[DQN_TEXT_MAX];
-    size_t n = strlen(output);
-    memcpy(path, output, n + 1);
-    for (bool gone = true; n > kept && gone;) {
-        while (n > kept && path[n - 1] == '/') {
-            n--;
-        }
-        path[n] = '\0';
-        gone = n > kept && rmdir(path) == 0;
-        while (n > kept && path[n - 1] != '/') {
-            n--;
-        }
-    }
-}
-
 /* mkdir tells in one step whether the name was free, so no two runs get the same folder. */
 static enum dqn_status claim_folder(char *out, size_t size, const char *output, const char *name,
+                                    struct dqn_made_folders *above,
                                     const struct dqn_file_ops *ops) {
+    int tries = CLAIM_TRIES;
     for (int i = 1; i <= RUNS_MAX; i++) {
         const int n = snprintf(out, size, "%s/%s-%d", output, name, i);
         if (n < 0 || (size_t)n >= size) {
             return too_long(output, size);
         }
         int failed = ops->mkdir(ops->context, out, 0777);
-        if (failed != 0 && errno == ENOENT) { /* a run that did not begin took it back just now */
-            size_t kept = 0;
-            DQN_TRY(make_folders(output, &kept, ops));
+        /* A run that did not begin took the output folder back just now. */
+        while (failed != 0 && errno == ENOENT && tries-- > 0) {
+            DQN_TRY(dqn_made_folders_make(above, output, ops));
             failed = ops->mkdir(ops->context, out, 0777);
         }
         if (failed == 0) {
@@ -264,6 +216,33 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
     }
     return dqn_fail(DQN_ERR_DISK, "%s: there are %d runs named %s; choose another --name", output,
                     RUNS_MAX, name);
+}
+
+/* ---- output/latest ---- */
+
+/* Programs read and change output/latest one after the other: it is locked by its folder. Returns
+ * what unlock_output takes, -1 where the file system has no such locks: then the window is small.
+ * Only calls that a signal handler may make. */
+static int lock_output(const char *output) {
+    const int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = fd < 0 ? 0 : flock(fd, LOCK_EX);
+    while (failed != 0 && errno == EINTR) {
+        failed = flock(fd, LOCK_EX);
+    }
+    return fd;
+}
+
+static void unlock_output(int fd) {
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* Whether a create may have chosen it: anything else is a person's own text. */
+static bool is_run_name(const char *text) {
+    const char *dash = strrchr(text, '-');
+    return strlen(text) < DQN_TEXT_MAX && dash != NULL && dash[1] != '\0' &&
+           dash[1 + strspn(dash + 1, "0123456789")] == '\0' && strchr(text, '/') == NULL;
 }
 
 /* The text of the link output/latest; "" when there is none. */
@@ -299,17 +278,80 @@ static enum dqn_status point_latest(const char *output, const char *text,
     return dqn_file_commit(ops, temporary, latest);
 }
 
+static const char noted[] = "latest was "; /* a line of a lock, for the runs after it */
+
+static void add_text(struct dqn_latest_texts *texts, const char *text) {
+    const size_t size = strlen(text) + 1;
+    if (size > 1 && texts->n < DQN_LATEST_MAX && size <= sizeof texts->bytes - texts->size) {
+        memcpy(texts->bytes + texts->size, text, size);
+        texts->size += size;
+        texts->n++;
+    }
+}
+
+/* Adds what a run noted in its lock. */
+static void add_noted(struct dqn_latest_texts *texts, const char *output, const char *run) {
+    char path[DQN_TEXT_MAX + DQN_LINK_MAX], line[DQN_LINK_MAX + sizeof noted];
+    snprintf(path, sizeof path, "%s/%s/lock", output, run);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, noted, sizeof noted - 1) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            add_text(texts, line + sizeof noted - 1);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+/* Notes the texts in the run's own lock; one that is no line is left out, and the rest, too, when
+ * the disk is full. */
+static void note_texts(const struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
+    char line[DQN_LINK_MAX + sizeof noted];
+    off_t end = lseek(folder->lock, 0, SEEK_END);
+    const char *text = folder->before.bytes;
+    for (size_t i = 0; i < folder->before.n && end > 0; i++, text += strlen(text) + 1) {
+        const int size = snprintf(line, sizeof line, "%s%s\n", noted, text);
+        if (strchr(text, '\n') == NULL &&
+            dqn_file_write_at(ops, folder->lock, line, (size_t)size, end) == 0) {
+            end += size;
+        }
+    }
+}
+
+/* Points output/latest at the run, and notes what it was before. */
+static void take_latest(struct dqn_run_folder *folder, const char *output,
+                        const struct dqn_file_ops *ops) {
+    char before[DQN_LINK_MAX];
+    const int lock = lock_output(output);
+    read_latest(output, before, sizeof before);
+    add_text(&folder->before, before);
+    if (is_run_name(before)) {
+        add_noted(&folder->before, output, before);
+    }
+    note_texts(folder, ops);
+    const enum dqn_status status = point_latest(output, strrchr(folder->path, '/') + 1, ops);
+    unlock_output(lock);
+    if (status != DQN_OK) {
+        dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
+    }
+}
+
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
                                       const char *name, const struct dqn_file_ops *ops) {
     ops = or_system(ops);
     *out = (struct dqn_run_folder){.lock = -1};
     char path[DQN_TEXT_MAX];
+    struct dqn_made_folders above = {0};
     DQN_TRY(check_name(name));
-    size_t kept = 0;
-    DQN_TRY(make_folders(output, &kept, ops));
-    enum dqn_status status = claim_folder(path, sizeof path, output, name, ops);
+    if (output[0] == '\0') {
+        return dqn_fail(DQN_ERR_CONFIG, "output = \"\": name a folder");
+    }
+    DQN_TRY(dqn_made_folders_make(&above, output, ops));
+    enum dqn_status status = claim_folder(path, sizeof path, output, name, &above, ops);
     if (status != DQN_OK) {
-        remove_made(output, kept);
+        dqn_made_folders_remove(&above);
         return status;
     }
     status = dqn_run_folder_open(out, path, ops);
@@ -322,18 +364,17 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         dqn_run_folder_close(out);
         ops->unlink(ops->context, lock);
         rmdir(path); /* only when empty */
-        remove_made(output, kept);
+        dqn_made_folders_remove(&above);
         return status;
     }
-    out->kept = kept;
-    read_latest(output, out->latest_before, sizeof out->latest_before);
-    if (point_latest(output, strrchr(path, '/') + 1, ops) != DQN_OK) {
-        dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
-    }
+    out->above = above;
+    take_latest(out, output, ops);
     return DQN_OK;
 }
 
-/* What a run that did not begin may have in its folder. */
+/* ---- a run that did not begin ---- */
+
+/* What it may have in its folder. */
 static const char *const own[] = {"config.yaml", "metrics.csv", "metrics.csv.new", "lock"};
 
 static bool holds_more(const char *path) {
@@ -355,59 +396,76 @@ static bool holds_more(const char *path) {
 
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
     ops = or_system(ops);
-    char file[DQN_TEXT_MAX + 16], output[DQN_TEXT_MAX], latest[DQN_TEXT_MAX];
+    char config[DQN_TEXT_MAX + 16];
+    struct dqn_run_folder_undo undo;
     const bool more = holds_more(folder->path);
     dqn_run_folder_close(folder);
-    if (more) {
+    if (more || dqn_run_folder_undo_plan(&undo, folder) != DQN_OK) {
         return;
     }
-    for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {
-        snprintf(file, sizeof file, "%s/%s", folder->path, own[i]);
-        ops->unlink(ops->context, file);
-    }
-    if (rmdir(folder->path) != 0 ||
-        dqn_run_folder_of(output, sizeof output, folder->path) != DQN_OK) {
-        return;
-    }
-    if (folder->latest_before[0] != '\0') {
-        if (point_latest(output, folder->latest_before, ops) != DQN_OK) {
-            dqn_warn("%s/latest is left without a run: %s", output, dqn_error_text());
-        }
-    } else if (join(latest, sizeof latest, output, "latest") == DQN_OK && !is_foreign(latest)) {
-        ops->unlink(ops->context, latest);
-    }
-    remove_made(output, folder->kept);
+    snprintf(config, sizeof config, "%s/config.yaml", folder->path);
+    ops->unlink(ops->context, config);
+    dqn_run_folder_undo(&undo);
 }
 
 enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
                                          const struct dqn_run_folder *folder) {
-    out->kept = folder->kept;
+    out->above = folder->above;
+    out->before = folder->before;
     DQN_TRY(dqn_run_folder_of(out->output, sizeof out->output, folder->path));
     snprintf(out->folder, sizeof out->folder, "%s", folder->path);
+    snprintf(out->name, sizeof out->name, "%s", strrchr(folder->path, '/') + 1);
     snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
     snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
     snprintf(out->fresh_metrics, sizeof out->fresh_metrics, "%s/metrics.csv.new", folder->path);
     snprintf(out->latest, sizeof out->latest, "%s/latest", out->output);
-    snprintf(out->target, sizeof out->target, "%s", folder->latest_before);
     return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
 }
 
-void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
+/* The first of the texts that is no run's which is gone; NULL = none. */
+static const char *find_earlier(const struct dqn_run_folder_undo *undo) {
+    char path[DQN_TEXT_MAX + DQN_LINK_MAX];
+    const size_t length = strlen(undo->output);
+    const char *text = undo->before.bytes;
     struct stat info;
-    unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
-    unlink(undo->metrics);
-    unlink(undo->lock);
-    if (rmdir(undo->folder) != 0) {
+    memcpy(path, undo->output, length);
+    path[length] = '/';
+    for (size_t i = 0; i < undo->before.n; i++, text += strlen(text) + 1) {
+        memcpy(path + length + 1, text, strlen(text) + 1);
+        if (!is_run_name(text) || lstat(path, &info) == 0) {
+            return text;
+        }
+    }
+    return NULL;
+}
+
+/* Gives output/latest back what it was, while it still names the run. */
+static void undo_latest(const struct dqn_run_folder_undo *undo) {
+    char now[DQN_LINK_MAX];
+    const ssize_t length = readlink(undo->latest, now, sizeof now - 1);
+    now[length > 0 ? length : 0] = '\0';
+    if (length <= 0 || strcmp(now, undo->name) != 0) {
         return;
     }
-    const bool links = lstat(undo->latest, &info) == 0 && S_ISLNK(info.st_mode);
-    if (links && undo->target[0] == '\0') {
-        unlink(undo->latest);
-    } else if (links && symlink(undo->target, undo->temporary) == 0 &&
-               rename(undo->temporary, undo->latest) != 0) {
+    const char *const earlier = find_earlier(undo);
+    unlink(undo->temporary);
+    if (earlier == NULL || symlink(earlier, undo->temporary) != 0 ||
+        rename(undo->temporary, undo->latest) != 0) {
         unlink(undo->temporary);
+        unlink(undo->latest); /* none is better than one that leads nowhere */
     }
-    remove_made(undo->output, undo->kept);
+}
+
+void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
+    unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
+    unlink(undo->metrics);
+    const int lock = lock_output(undo->output); /* the next run sees all or nothing of this */
+    unlink(undo->lock);
+    if (rmdir(undo->folder) == 0) {
+        undo_latest(undo);
+        dqn_made_folders_remove(&undo->above);
+    }
+    unlock_output(lock);
 }
 
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {

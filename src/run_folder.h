@@ -12,13 +12,22 @@
 #include "base.h"
 #include "config.h"
 #include "file_ops.h"
+#include "made_folders.h"
+
+enum { DQN_LINK_MAX = 4096, DQN_LATEST_MAX = 16 }; /* bytes of a symbolic link's text and its end */
+
+/* Texts that the link output/latest had, newest first. More than one, because the run that it named
+ * last may not begin either and be gone. */
+struct dqn_latest_texts {
+    size_t n, size;
+    char bytes[2 * DQN_LINK_MAX]; /* [size]: n texts one after another, each with its end */
+};
 
 struct dqn_run_folder {
     char path[DQN_TEXT_MAX];
-    int lock; /* open lock file; -1 = none */
-    char
-        latest_before[DQN_TEXT_MAX]; /* text of the link output/latest before a create; "" = none */
-    size_t kept; /* bytes of the output folder's path that were there before a create */
+    int lock;                       /* open lock file; -1 = none */
+    struct dqn_latest_texts before; /* before a create */
+    struct dqn_made_folders above;  /* that a create made: the output folder and its parents */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n
@@ -33,9 +42,10 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
 /* Gives the lock back. */
 void dqn_run_folder_close(struct dqn_run_folder *folder);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
- * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place),
- * points output/latest where it pointed before, and removes the folders above that were made for
- * the run, where nothing else is in them. */
+ * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place), and
+ * the folders above that were made for the run, where nothing else is in them. Where output/latest
+ * still names the run, it gets what it was before, but for runs that are gone too; without any it
+ * goes. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
 /* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
@@ -44,9 +54,10 @@ struct dqn_run_folder_undo {
     char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16];
     char metrics[DQN_TEXT_MAX + 16], fresh_metrics[DQN_TEXT_MAX + 16];
     char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
-    char target[DQN_TEXT_MAX]; /* name of the run that latest pointed at before; "" = none */
+    char name[DQN_TEXT_MAX]; /* of the run: the text of latest */
+    struct dqn_latest_texts before;
     char output[DQN_TEXT_MAX];
-    size_t kept; /* bytes of it that were there before */
+    struct dqn_made_folders above;
 };
 enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
                                          const struct dqn_run_folder *folder);

@@ -185,6 +185,34 @@ expect 0 "$bin/dqn-data" describe months.csv
 says out 'data: 14 bars of 31 days, 2019-01-01 00:00:00 to 2020-02-01'
 expect 0 "$bin/dqn-data" check --set synthetic.bars=3000 --parts 1 --quiet
 says out 'passed: 1 prefix, 1 suffix'
+# Runs that cannot begin, at the same time as each other and as one that does: latest is its.
+unfit() {
+  local k
+  for k in 1 2 3; do
+    "$train" --set env.name=trading --set data.file=none.csv --set device=cpu printed.yaml \
+      --name unfit --set output=crowd --quiet 2>/dev/null &
+  done
+}
+for round in 1 2 3; do
+  unfit
+  expect 0 "$train" short.yaml --set output=crowd --quiet
+  wait
+  [ "$(readlink crowd/latest)" = short-1 ] || fail "round $round: latest is $(readlink crowd/latest)"
+  unfit
+  wait
+  [ "$(readlink crowd/latest)" = short-1 ] || fail "round $round: latest was short-1: $(ls -l crowd)"
+  [ "$(ls -A crowd | tr '\n' ' ')" = 'latest short-1 ' ] || fail "round $round: left: $(ls -A crowd)"
+  rm -r crowd
+done
+# Of the folders above a run just those that were made go.
+mkdir keep
+for output in r1/../keep p9/./y p9/. p9/x/. p9/x/../z "new/$(printf '%256s' | tr ' ' x)"; do
+  code=5
+  [ "${output%%/*}" = new ] || code=3
+  expect $code "$train" --set env.name=trading --set data.file=none.csv --set device=cpu \
+    --set output="$output" printed.yaml
+  [ -d keep ] && [ ! -e r1 ] && [ ! -e p9 ] && [ ! -e new ] || fail "output=$output: $(ls)"
+done
 # A signal while the folder is made waits until it can be removed again.
 for delay in 0.01 0.015 0.02 0.025 0.03 0.035; do
   "$train" short.yaml --quiet --name early --set output=early 2>err &
@@ -325,8 +353,9 @@ same_checkpoint damaged/epoch-000004.h5 checkpoints/short-1/epoch-000004.h5
 step=$((step + 1))
 "$train" short.yaml --name closed <&- >&- 2>&-
 [ $? -eq 5 ] || fail 'what was printed to a closed standard output does not count as lost'
-grep -q '^[0-9]*$' checkpoints/closed-1/lock && [ "$(wc -l <checkpoints/closed-1/lock)" -eq 1 ] ||
-  fail 'a message is in the lock'
+sed '1s/^[0-9][0-9]*$/PID/' checkpoints/closed-1/lock | grep -qvx 'PID\|latest was [a-z]*-[0-9]' &&
+  fail "a message is in the lock: $(cat checkpoints/closed-1/lock)"
+grep -qx 'latest was warm-1' checkpoints/closed-1/lock || fail 'the lock does not say what latest was'
 cut -d, -f1-30 checkpoints/closed-1/metrics.csv |
   cmp -s - <(cut -d, -f1-30 checkpoints/short-1/metrics.csv) || fail 'a message is in metrics.csv'
 

@@ -577,9 +577,122 @@ Test(run_folder, folders_made_for_a_run_that_did_not_begin_go_too) {
     cr_expect_not(exists("a"), "left where the run's own folder could not be used");
 }
 
+/* What a path names by way of "." and ".." is not what was made for it. */
+Test(run_folder, just_the_folders_that_were_made_go) {
+    static const char *const outputs[] = {"r1/../keep", "p9/.",   "p9/./y", "p9/x/.", "p9/x/../z",
+                                          "./p9/",      "p9/../", "keep/.", "keep/y", "keep/../p9"};
+    struct dqn_run_folder run;
+    cr_assert_eq(chdir(base), 0);
+    cr_assert_eq(mkdir("keep", 0777), 0);
+    for (size_t i = 0; i < 2 * DQN_COUNT_OF(outputs); i++) {
+        const char *out = outputs[i / 2];
+        OK(dqn_run_folder_create(&run, out, "x", NULL));
+        take_back(&run, i % 2 > 0);
+        cr_expect(exists("keep"), "%s: a folder that was there before is gone", out);
+        cr_expect_eq(store_count(base, ""), 3, "%s: something is left", out); /* ., .., keep */
+        cr_expect_eq(store_count("keep", ""), 2, "%s: something is left", out);
+        if (store_count(base, "keep") == 0) {
+            cr_assert_eq(mkdir("keep", 0777), 0);
+        }
+    }
+}
+
+static int mkdir_calls, mkdir_fails_at;
+
+static int failing_mkdir(void *context, const char *path, int mode) {
+    if (++mkdir_calls == mkdir_fails_at) {
+        errno = EACCES;
+        return -1;
+    }
+    return dqn_file_ops_system.mkdir(context, path, mode);
+}
+
+/* The path is made up to a part that cannot be. */
+Test(run_folder, folders_of_a_path_that_cannot_be_made_go) {
+    char longest[300] = "new/er/";
+    struct dqn_run_folder run;
+    struct dqn_file_ops ops = dqn_file_ops_system;
+    cr_assert_eq(chdir(base), 0);
+    memset(longest + 7, 'x', 256);
+    FAILS(dqn_run_folder_create(&run, longest, "x", NULL), DQN_ERR_DISK, "name too long");
+    cr_expect_not(exists("new"));
+    cr_assert_eq(symlink("nowhere", "dangling"), 0);
+    FAILS(dqn_run_folder_create(&run, "new/../dangling/x", "x", NULL), DQN_ERR_DISK,
+          "dangling is a symbolic link that leads nowhere");
+    cr_expect_not(exists("new"));
+    cr_assert_eq(unlink("dangling"), 0);
+    ops.mkdir = failing_mkdir;
+    for (mkdir_fails_at = 1; mkdir_fails_at <= 4; mkdir_fails_at++) {
+        mkdir_calls = 0;
+        FAILS(dqn_run_folder_create(&run, "new/er/est", "x", &ops), DQN_ERR_DISK, "denied");
+        cr_expect_not(exists("new"), "left by call %d", mkdir_fails_at);
+    }
+}
+
+/* Another run that did not begin takes the output folder back before this one has its own. */
+static int late_mkdir(void *context, const char *path, int mode) {
+    if (++mkdir_calls == 3) {
+        cr_assert_eq(rmdir("a/b") + rmdir("a"), 0);
+    }
+    return dqn_file_ops_system.mkdir(context, path, mode);
+}
+
+Test(run_folder, folders_made_again_go_too) {
+    struct dqn_run_folder run;
+    struct dqn_file_ops ops = dqn_file_ops_system;
+    ops.mkdir = late_mkdir;
+    cr_assert_eq(chdir(base), 0);
+    for (int by_signal = 0; by_signal < 2; by_signal++) {
+        /* They were another's first. */
+        cr_assert_eq(mkdir("a", 0777) + mkdir("a/b", 0777), 0);
+        mkdir_calls = 2;
+        OK(dqn_run_folder_create(&run, "a/b", "x", &ops));
+        cr_assert(mkdir_calls > 3);
+        take_back(&run, by_signal > 0);
+        cr_expect_not(exists("a"));
+    }
+}
+
+static const char *latest(void) {
+    static char text[256];
+    const ssize_t n = readlink(in_output("latest"), text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? text : "none";
+}
+
+/* Only a run that latest still names gives it back, and never to a run that is gone. */
+Test(run_folder, latest_of_other_runs_stays) {
+    struct dqn_run_folder good, bad[2], later;
+    for (int by_signal = 0; by_signal < 2; by_signal++) {
+        OK(dqn_run_folder_create(&bad[0], output, "bad", NULL));
+        OK(dqn_run_folder_create(&later, output, "later", NULL));
+        take_back(&bad[0], by_signal > 0);
+        cr_expect_str_eq(latest(), "later-1");
+        take_back(&later, by_signal > 0);
+        cr_expect_str_eq(latest(), "none");
+        OK(dqn_run_folder_create(&good, output, "good", NULL));
+        OK(dqn_run_folder_create(&bad[0], output, "bad", NULL));
+        OK(dqn_run_folder_create(&bad[1], output, "bad", NULL));
+        OK(dqn_run_folder_create(&later, output, "later", NULL));
+        take_back(&bad[1], by_signal > 0);
+        take_back(&bad[0], by_signal > 0);
+        cr_expect_str_eq(latest(), "later-1");
+        take_back(&later, by_signal > 0);
+        cr_expect_str_eq(latest(), "good-1");
+        OK(dqn_run_folder_create(&bad[0], output, "bad", NULL));
+        cr_assert_eq(unlink(in_output("latest")), 0);
+        cr_assert_eq(symlink("own text", in_output("latest")), 0);
+        take_back(&bad[0], by_signal > 0);
+        cr_expect_str_eq(latest(), "own text");
+        cr_assert_eq(unlink(in_output("latest")), 0);
+        take_back(&good, by_signal > 0);
+        cr_expect_str_eq(latest(), "none");
+    }
+}
+
 /* A link that leads out of the folder is given back as it was, text for text. */
 Test(run_folder, a_persons_link_comes_back) {
-    static const char *const texts[] = {"../elsewhere", "/etc", "run/sub"};
+    static const char *const texts[] = {"../elsewhere", "/etc", "run/sub", "soon"};
     struct dqn_run_folder run;
     OK(dqn_run_folder_create(&run, output, "first", NULL));
     dqn_run_folder_close(&run);
