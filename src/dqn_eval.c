@@ -151,13 +151,13 @@ static enum dqn_status parse_trials(const struct dqn_cli *cli, double *out) {
 /* Before any work: that the report's files, where they were asked for, can be written, and are none
  * of those that are read. */
 static enum dqn_status check_report(const struct dqn_cli *cli, const struct dqn_config *config,
-                                    const char *checkpoint) {
+                                    const char *checkpoint, const char *walk) {
     const char *folder = dqn_cli_value(cli, "--report");
     const bool steps = dqn_cli_has(cli, "--steps");
     if (folder == NULL) {
         return DQN_OK;
     }
-    DQN_TRY(dqn_report_folder_check_apart(folder, steps, config, checkpoint));
+    DQN_TRY(dqn_report_folder_check_apart(folder, steps, config, checkpoint, walk));
     return dqn_report_folder_check(folder, steps);
 }
 
@@ -189,7 +189,7 @@ static enum dqn_status evaluate_trading(struct subject *s, const struct dqn_cli 
     double trials = 1.0;
     DQN_TRY(parse_trials(cli, &trials));
     DQN_TRY(parse_split(dqn_cli_value(cli, "--split"), &split));
-    DQN_TRY(check_report(cli, &s->config, s->file));
+    DQN_TRY(check_report(cli, &s->config, s->file, NULL));
     DQN_TRY(load_frozen(s, &frozen));
     struct dqn_market *market = NULL;
     struct dqn_greedy_policy *policy = NULL;
@@ -352,7 +352,7 @@ static enum dqn_status report_walk(const struct dqn_config *config, const char *
     struct dqn_walk_eval *eval = NULL;
     double trials = 1.0;
     DQN_TRY(parse_trials(cli, &trials));
-    DQN_TRY(check_report(cli, config, NULL));
+    DQN_TRY(check_report(cli, config, NULL, folder));
     DQN_TRY(dqn_walk_eval_create(&eval, config, folder));
     enum dqn_status status = DQN_OK;
     if (dqn_cli_has(cli, "--report")) {

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "file_ops.h"
+#include "made_folders.h"
 #include "market/report_csv.h"
 #include "market/report_html.h"
 #include "run_folder.h"
 #include "unfinished.h"
+#include "walk_forward.h"
 
 typedef enum dqn_status (*report_writer)(const struct dqn_trading_report *report, FILE *out);
 
@@ -114,6 +116,23 @@ static enum dqn_status write_files(const struct dqn_trading_report *r, struct re
     return status;
 }
 
+/* The parts of the path below `above`, which are to be made, as long as its file system takes. */
+static enum dqn_status check_names(const char *folder, const char *below, const char *above) {
+    const long most = pathconf(above, _PC_NAME_MAX);
+    while (*below != '\0') {
+        const size_t length = strcspn(below, "/");
+        if (most > 0 && length > (size_t)most) {
+            return dqn_fail(DQN_ERR_DISK,
+                            "%s: cannot be made: %.40s... has %zu bytes, and a name here has at "
+                            "most %ld; use a shorter one",
+                            folder, below, length, most);
+        }
+        below += length;
+        below += strspn(below, "/");
+    }
+    return DQN_OK;
+}
+
 /* Whether the folder takes files, or can be made with what is missing above it. *there: it is one.
  */
 static enum dqn_status check_folder(const char *folder, bool *there) {
@@ -124,33 +143,13 @@ static enum dqn_status check_folder(const char *folder, bool *there) {
     while (stat(nearest, &info) != 0 && (errno == ENOENT || errno == ENOTDIR) &&
            strcmp(nearest, ".") != 0) {
         *there = false;
+        DQN_TRY(dqn_file_check_link(folder, nearest));
         DQN_TRY(dqn_run_folder_of(above, sizeof above, nearest));
         memcpy(nearest, above, sizeof nearest);
     }
-    return dqn_file_check_folder(folder, nearest);
-}
-
-/* The folder and what is missing above it. */
-static enum dqn_status make_folders(const char *folder) {
-    char path[DQN_TEXT_MAX];
-    snprintf(path, sizeof path, "%s", folder);
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != '\0') {
-            continue;
-        }
-        const char kept = *at;
-        *at = '\0';
-        struct stat info;
-        const int error = mkdir(path, 0777) != 0 ? errno : 0;
-        if (error != 0 && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) {
-            return dqn_fail(DQN_ERR_DISK, "%s: cannot make this folder: %s", path,
-                            strerror(error == EEXIST ? ENOTDIR : error));
-        }
-        *at = kept;
-        if (kept == '\0') {
-            return DQN_OK;
-        }
-    }
+    DQN_TRY(dqn_file_check_folder(folder, nearest));
+    const size_t length = strncmp(folder, nearest, strlen(nearest)) == 0 ? strlen(nearest) : 0;
+    return *there ? DQN_OK : check_names(folder, folder + length, nearest);
 }
 
 enum dqn_status dqn_report_folder_check(const char *folder, bool steps) {
@@ -167,13 +166,14 @@ enum dqn_status dqn_report_folder_check(const char *folder, bool steps) {
 
 enum dqn_status dqn_report_folder_check_apart(const char *folder, bool steps,
                                               const struct dqn_config *config,
-                                              const char *checkpoint) {
+                                              const char *checkpoint, const char *walk) {
     struct report_file files[FILES];
     size_t n = 0;
     DQN_TRY(place_files(folder, steps, files, &n));
     for (size_t i = 0; i < n; i++) {
         DQN_TRY(dqn_bars_check_apart(config, files[i].path));
         DQN_TRY(checkpoint != NULL ? dqn_file_check_apart(files[i].path, checkpoint) : DQN_OK);
+        DQN_TRY(walk != NULL ? dqn_walk_check_apart(walk, files[i].path) : DQN_OK);
     }
     return DQN_OK;
 }
@@ -181,9 +181,14 @@ enum dqn_status dqn_report_folder_check_apart(const char *folder, bool steps,
 enum dqn_status dqn_report_folder_write(const struct dqn_trading_report *r, const char *folder,
                                         bool steps) {
     struct report_file files[FILES];
+    struct dqn_made_folders made = {0};
     size_t n = 0;
     DQN_TRY(dqn_report_folder_check(folder, steps));
     DQN_TRY(place_files(folder, steps, files, &n));
-    DQN_TRY(make_folders(folder));
-    return write_files(r, files, n);
+    DQN_TRY(dqn_made_folders_make(&made, folder, NULL));
+    const enum dqn_status status = write_files(r, files, n);
+    if (status != DQN_OK) {
+        dqn_made_folders_remove(&made);
+    }
+    return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checkpoint.h"
 #include "file_ops.h"
@@ -129,6 +130,31 @@ enum dqn_status dqn_walk_verify(const char *folder, FILE *report) {
     }
     free(runs);
     return status == DQN_OK ? DQN_OK : dqn_fail(status, "%s", first);
+}
+
+/* ---- files that are read ----------------------------------------------------------------------
+ */
+
+enum dqn_status dqn_walk_check_apart(const char *folder, const char *output) {
+    static const char *const names[] = {"best.h5", "test.csv"};
+    struct dirent **runs = NULL;
+    char path[DQN_TEXT_MAX];
+    const int n = scandir(folder, &runs, is_fold, alphasort);
+    enum dqn_status status =
+        n < 0 ? dqn_fail(DQN_ERR_DISK, "%s: cannot be listed: %s", folder, strerror(errno))
+              : DQN_OK;
+    for (int i = 0; i < n; i++) {
+        for (size_t k = 0; k < DQN_COUNT_OF(names) && status == DQN_OK; k++) {
+            const int length =
+                snprintf(path, sizeof path, "%s/%s/%s", folder, runs[i]->d_name, names[k]);
+            if (length > 0 && (size_t)length < sizeof path) { /* else none that can be read */
+                status = dqn_file_check_apart(output, path);
+            }
+        }
+        free(runs[i]);
+    }
+    free(runs);
+    return status;
 }
 
 /* ---- test.csv: a finished run's result, written whole or not at all -------------------------- */
@@ -337,20 +363,33 @@ static enum dqn_status find_place(struct run_place *place, const struct dqn_walk
     return DQN_OK;
 }
 
+/* A folder that was made for a run goes again when the run does not begin. */
+static void leave_run_folder(struct dqn_run_folder *folder, bool discard) {
+    if (discard) {
+        dqn_run_folder_discard(folder, NULL);
+    } else {
+        dqn_run_folder_close(folder);
+    }
+}
+
+/* *made: it was not there. */
 static enum dqn_status open_run_folder(struct dqn_run_folder *folder, const char *path,
-                                       const struct dqn_config *config) {
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+                                       const struct dqn_config *config, bool *made) {
+    *made = mkdir(path, 0777) == 0;
+    if (!*made && errno != EEXIST) {
         return dqn_fail(DQN_ERR_DISK, "%s: cannot be made: %s", path, strerror(errno));
     }
     char *text = NULL;
-    DQN_TRY(dqn_run_folder_open(folder, path, NULL));
-    enum dqn_status status = dqn_config_print(config, &text);
+    enum dqn_status status = dqn_run_folder_open(folder, path, NULL);
+    if (status == DQN_OK) {
+        status = dqn_config_print(config, &text);
+    }
     if (status == DQN_OK) {
         status = dqn_run_folder_write_config(path, text, NULL);
     }
     free(text);
     if (status != DQN_OK) {
-        dqn_run_folder_close(folder);
+        leave_run_folder(folder, *made);
     }
     return status;
 }
@@ -387,9 +426,10 @@ static enum dqn_status check_finished(const struct dqn_walk_options *o, const st
     return status;
 }
 
+/* *begun: the trainer was created, on the data of the folds. */
 static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_walk *walk,
                              const struct dqn_config *config, const struct run_place *place,
-                             bool first, struct dqn_walk_run *run, bool *stopped) {
+                             bool first, struct dqn_walk_run *run, bool *begun, bool *stopped) {
     const struct dqn_trainer_options options = {
         .config = config,
         .folder = place->folder,
@@ -411,6 +451,7 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         const struct dqn_bars_info *info = &dqn_trainer_market(trainer)->bars.info;
         status = check_sha256(info->sha256, info->source, walk);
     }
+    *begun = status == DQN_OK;
     if (status == DQN_OK) {
         status = dqn_trainer_run(trainer, stopped);
     }
@@ -428,27 +469,31 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
     return status;
 }
 
-/* Takes a finished run's result from its folder, or trains it to the end. */
+/* Takes a finished run's result from its folder, or trains it to the end. *begun gets true when
+ * there is one, or a checkpoint, or the training begins. */
 static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn_walk *walk,
                               size_t fold_index, struct dqn_config *config, struct run_place *place,
-                              struct dqn_walk_run *run, bool *stopped) {
+                              struct dqn_walk_run *run, bool *begun, bool *stopped) {
     const struct dqn_fold *fold = &walk->folds[fold_index];
+    bool made = false, begins = false;
     DQN_TRY(find_place(place, o, fold_index, run->seed));
+    *begun = *begun || is_file(place->result) || place->resume[0] != '\0';
     if (is_file(place->result)) {
         DQN_TRY(check_finished(o, walk, fold_index, run->seed));
         return read_result(run, place->result);
     }
     struct dqn_run_folder folder;
     dqn_walk_run_config(config, o->config, fold, run->seed);
-    DQN_TRY(open_run_folder(&folder, place->folder, config));
+    DQN_TRY(open_run_folder(&folder, place->folder, config, &made));
     if (!o->quiet) {
         dqn_info("fold %zu, seed %lld: training bars %zu-%zu, validation %zu-%zu, test %zu-%zu",
                  fold_index + 1, (long long)run->seed, fold->first[0], fold->last[0] - 1,
                  fold->first[1], fold->last[1] - 1, fold->first[2], fold->last[2] - 1);
     }
-    const enum dqn_status status = train(
-        o, walk, config, place, fold_index == 0 && run->seed == o->config->run.seed, run, stopped);
-    dqn_run_folder_close(&folder);
+    const bool first = fold_index == 0 && run->seed == o->config->run.seed;
+    const enum dqn_status status = train(o, walk, config, place, first, run, &begins, stopped);
+    leave_run_folder(&folder, made && status != DQN_OK && !begins);
+    *begun = *begun || begins;
     return status;
 }
 
@@ -490,7 +535,8 @@ static enum dqn_status plan(const struct dqn_config *config, const struct dqn_ba
     return DQN_OK;
 }
 
-static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk *walk,
+/* *begun gets true as of do_run. */
+static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk *walk, bool *begun,
                                bool *stopped) {
     struct dqn_config *config = NULL;
     struct run_place *place = NULL;
@@ -503,7 +549,7 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
             *stopped = true;
             break;
         }
-        DQN_TRY_GOTO(do_run(o, walk, fold, config, place, &walk->runs[i], stopped));
+        DQN_TRY_GOTO(do_run(o, walk, fold, config, place, &walk->runs[i], begun, stopped));
         if (!*stopped) {
             walk->done = i + 1;
             DQN_TRY_GOTO(dqn_walk_write(walk, o->config, o->folder));
@@ -512,6 +558,21 @@ static enum dqn_status run_all(const struct dqn_walk_options *o, struct dqn_walk
 done:
     free(place);
     free(config);
+    return status;
+}
+
+/* All runs, from what there is. Results without a run that began go again, when they are new. */
+static enum dqn_status go_on(const struct dqn_walk_options *o, struct dqn_walk *walk,
+                             bool *stopped) {
+    char results[DQN_TEXT_MAX];
+    bool begun = false;
+    DQN_TRY(join(results, sizeof results, o->folder, "walk-forward.json"));
+    const bool made = !is_file(results);
+    DQN_TRY(dqn_walk_write(walk, o->config, o->folder));
+    const enum dqn_status status = run_all(o, walk, &begun, stopped);
+    if (status != DQN_OK && made && !begun) {
+        unlink(results);
+    }
     return status;
 }
 
@@ -544,10 +605,7 @@ enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct 
                  dqn_plural(walk.n_folds), walk.n_seeds, dqn_plural(walk.n_seeds), walk.n_bars);
     }
     if (status == DQN_OK) {
-        status = dqn_walk_write(&walk, options->config, options->folder);
-    }
-    if (status == DQN_OK) {
-        status = run_all(options, &walk, stopped);
+        status = go_on(options, &walk, stopped);
     }
     if (status == DQN_OK && !*stopped && !options->quiet) {
         status = dqn_walk_print(&walk, stdout);

@@ -66,7 +66,8 @@ struct dqn_walk_options {
 enum dqn_status dqn_walk_check(const struct dqn_config *config);
 
 /* Runs what is not finished, and writes walk-forward.json and, at the end, out-of-sample.csv into
- * the folder. *stopped: it was interrupted, and goes on when called again. `out` may be NULL. */
+ * the folder. *stopped: it was interrupted, and goes on when called again. `out` may be NULL. After
+ * an error with which not one run could begin nothing that was made is left. */
 enum dqn_status dqn_walk_forward(const struct dqn_walk_options *options, struct dqn_walk *out,
                                  bool *stopped);
 void dqn_walk_free(struct dqn_walk *walk);
@@ -93,6 +94,10 @@ enum dqn_status dqn_walk_print(const struct dqn_walk *walk, FILE *out);
 /* Writes walk-forward.json and, when all runs are done, out-of-sample.csv. */
 enum dqn_status dqn_walk_write(const struct dqn_walk *walk, const struct dqn_config *config,
                                const char *folder);
+
+/* DQN_ERR_CONFIG, naming both, when `output` is one of the files in such a folder that the report
+ * is made from: each run's best.h5 and test.csv. */
+enum dqn_status dqn_walk_check_apart(const char *folder, const char *output);
 
 /* Whether `path` is the folder of a walk-forward run, or an output folder whose `latest` is one;
  * then `folder` becomes that run's folder. */

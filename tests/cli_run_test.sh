@@ -648,7 +648,7 @@ cp walked.csv swap.csv
 code=0
 "$train" walk.yaml --set output=swapped --set data.file=swap.csv >out 2>err &
 for _ in $(seq 500); do
-  grep -q 'fold 1, seed' err && break
+  ls swapped/walk-1/fold-01-seed-1/*.h5 >/dev/null 2>&1 && break # it has read the data
   sleep 0.02
 done
 mv other.csv swap.csv
@@ -657,6 +657,12 @@ wait $! || code=$?
 says err 'the data changed while walk-forward ran'
 expect 3 "$train" --resume swapped/walk-1
 says err 'the data changed while walk-forward ran'
+# One whose first run cannot begin leaves no folder either.
+expect 4 "$train" walk.yaml --set device=cuda --set device_index=63 --set output=swapped
+[ "$(ls swapped | tr '\n' ' ')" = 'latest walk-1 ' ] && [ "$(readlink swapped/latest)" = walk-1 ] ||
+  fail "a walk-forward that cannot begin leaves $(ls -l swapped)"
+expect 4 "$train" walk.yaml --set device=cuda --set device_index=63 --set output=unbegun
+[ ! -e unbegun ] || fail "a walk-forward that cannot begin leaves $(find unbegun)"
 expect 0 "$bin/dqn-eval" checkpoints/walk-1
 says out 'folds out of sample'
 cp out walk.out

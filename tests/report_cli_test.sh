@@ -125,7 +125,16 @@ grep -q "No such file" err && fail "the reason is another one: $(cat err)"
 # The report's place is looked at before the work.
 touch taken
 mkdir -p here/equity.csv
+ln -s nowhere dangling
+ln -s round round
+long=$(printf '%256s' | tr ' ' x)
 for what in 'taken: cannot be written: taken is no folder' \
+  'dangling: cannot be made: dangling is a symbolic link that leads nowhere' \
+  'dangling/deep/er: cannot be made: dangling is a symbolic link that leads nowhere' \
+  'round: cannot be made: round is a symbolic link that leads nowhere' \
+  "new/$long: cannot be made: ${long:0:40}... has 256 bytes, and a name here has at most 255" \
+  "new/$long/deep: cannot be made: ${long:0:40}... has 256 bytes, and a name here has at most 255" \
+  "$long: cannot be written: the folder $long takes no files: File name too long" \
   'taken/deep/er: cannot be written: taken is no folder' \
   'here/equity.csv: is a folder'; do
   place=${what%%:*}
@@ -135,6 +144,7 @@ for what in 'taken: cannot be written: taken is no folder' \
   expect 5 "$bin/dqn-eval" runs/walk-1 --report "${place%/equity.csv}"
   says err "$what"
 done
+[ -L dangling ] && [ ! -e nowhere ] && [ ! -e new ] || fail "a refused report left something"
 # So is that its files are none of those that are read.
 mkdir reads
 cp market.csv reads/equity.csv
@@ -150,11 +160,23 @@ rm reads/equity.csv
 expect 2 "$bin/dqn-eval" $run --report reads
 says err "reads/report.html: is the same file as $run/best.h5, which is read"
 rm reads/report.html
+for name in best.h5 test.csv; do # of a walk-forward those of its runs
+  ln runs/walk-1/fold-02-seed-2/$name reads/report.json
+  expect 2 "$bin/dqn-eval" runs/walk-1 --report reads
+  says err "reads/report.json: is the same file as runs/walk-1/fold-02-seed-2/$name, which is read"
+  rm reads/report.json
+done
 expect 0 "$bin/dqn-eval" $run --report reads
 chmod 600 reads/*
 expect 0 "$bin/dqn-eval" $run --report reads --steps
 [ -z "$(find reads -type f ! -perm 600 ! -name steps.csv)" ] ||
   fail "permission bits: $(stat -c '%n %a' reads/*)"
+
+# A folder that was made goes again with a report that cannot be written.
+(ulimit -f 1; trap '' XFSZ; exec "$bin/dqn-eval" $run --report made/for/it) >out 2>err &&
+  fail "a report was written over its limit"
+says err "made/for/it/"
+[ ! -e made ] || fail "left of a report that cannot be written: $(find made)"
 
 # What is no plain file stays, and then nothing is written.
 expect 0 "$bin/dqn-eval" $run --report linked

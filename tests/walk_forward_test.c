@@ -267,6 +267,46 @@ Test(walk_forward, finished_runs_are_not_run_again) {
     remove_folder(folder);
 }
 
+static void cannot_begin(const char *folder, enum dqn_status expected) {
+    bool stopped = false;
+    const struct dqn_walk_options options = {.config = &config, .folder = folder, .quiet = true};
+    cr_expect_eq(dqn_walk_forward(&options, NULL, &stopped), expected, "%s", dqn_error_text());
+    cr_expect_not(stopped);
+}
+
+static bool has(const char *folder, const char *name) {
+    char path[DQN_TEXT_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* What was made goes again, and what was there before stays. */
+Test(walk_forward, runs_that_cannot_begin_leave_nothing) {
+    static const char *const no_gpu[] = {"device=cuda", "device_index=63"};
+    static const char *const warm[] = {"walk_forward.warm_start=true", "walk_forward.seeds=1"};
+    char *folder = fresh_folder(), path[DQN_TEXT_MAX];
+    load(walk_text, 2, no_gpu);
+    cannot_begin(folder, DQN_ERR_DEVICE);
+    cr_assert_eq(rmdir(folder), 0, "something is left");
+    cr_assert_eq(mkdir(folder, 0777), 0);
+    snprintf(path, sizeof path, "%s/fold-01-seed-1", folder);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    cannot_begin(folder, DQN_ERR_DEVICE);
+    cr_expect(has(folder, "fold-01-seed-1/lock"));
+    cr_expect_not(has(folder, "walk-forward.json"));
+    load(walk_text, 2, warm); /* a later run, whose network to start with is away */
+    walk(folder, 0, false, NULL);
+    snprintf(path, sizeof path, "%s/fold-02-seed-1", folder);
+    remove_tree(path);
+    snprintf(path, sizeof path, "%s/fold-01-seed-1/best.h5", folder);
+    cr_assert_eq(unlink(path), 0);
+    cannot_begin(folder, DQN_ERR_DISK);
+    cr_expect_not(has(folder, "fold-02-seed-1"));
+    cr_expect(has(folder, "fold-01-seed-1/test.csv"));
+    cr_expect(has(folder, "walk-forward.json"));
+    remove_folder(folder);
+}
+
 /* The first fold is the same; the second starts with another network. */
 Test(walk_forward, warm_start_changes_later_folds_only) {
     static const char *const warm[] = {"walk_forward.warm_start=true"};
