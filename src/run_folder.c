@@ -190,9 +190,35 @@ static enum dqn_status check_name(const char *name) {
     return DQN_OK;
 }
 
+/* Programs begin in an output folder, and leave it, one after the other: it is locked. Returns what
+ * unlock_output takes, also where the file system has no such locks: then the windows are small.
+ * Only calls that a signal handler may make. */
+static int lock_output(const char *output) {
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        struct stat locked, now;
+        const int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int failed = fd < 0 ? 0 : flock(fd, LOCK_EX);
+        while (failed != 0 && errno == EINTR) {
+            failed = flock(fd, LOCK_EX);
+        }
+        if (fd < 0 || failed != 0 || fstat(fd, &locked) != 0 || stat(output, &now) != 0 ||
+            (locked.st_ino == now.st_ino && locked.st_dev == now.st_dev)) {
+            return fd;
+        }
+        close(fd); /* it was removed meanwhile, and another has its name */
+    }
+    return -1;
+}
+
+static void unlock_output(int fd) {
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 /* mkdir tells in one step whether the name was free, so no two runs get the same folder. */
 static enum dqn_status claim_folder(char *out, size_t size, const char *output, const char *name,
-                                    struct dqn_made_folders *above,
+                                    struct dqn_made_folders *above, int *lock,
                                     const struct dqn_file_ops *ops) {
     int tries = CLAIM_TRIES;
     for (int i = 1; i <= RUNS_MAX; i++) {
@@ -203,7 +229,10 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
         int failed = ops->mkdir(ops->context, out, 0777);
         /* A run that did not begin took the output folder back just now. */
         while (failed != 0 && errno == ENOENT && tries-- > 0) {
+            unlock_output(*lock);
+            *lock = -1;
             DQN_TRY(dqn_made_folders_make(above, output, ops));
+            *lock = lock_output(output);
             failed = ops->mkdir(ops->context, out, 0777);
         }
         if (failed == 0) {
@@ -219,24 +248,6 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
 }
 
 /* ---- output/latest ---- */
-
-/* Programs read and change output/latest one after the other: it is locked by its folder. Returns
- * what unlock_output takes, -1 where the file system has no such locks: then the window is small.
- * Only calls that a signal handler may make. */
-static int lock_output(const char *output) {
-    const int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int failed = fd < 0 ? 0 : flock(fd, LOCK_EX);
-    while (failed != 0 && errno == EINTR) {
-        failed = flock(fd, LOCK_EX);
-    }
-    return fd;
-}
-
-static void unlock_output(int fd) {
-    if (fd >= 0) {
-        close(fd);
-    }
-}
 
 /* Whether a create may have chosen it: anything else is a person's own text. */
 static bool is_run_name(const char *text) {
@@ -278,8 +289,6 @@ static enum dqn_status point_latest(const char *output, const char *text,
     return dqn_file_commit(ops, temporary, latest);
 }
 
-static const char noted[] = "latest was "; /* a line of a lock, for the runs after it */
-
 static void add_text(struct dqn_latest_texts *texts, const char *text) {
     const size_t size = strlen(text) + 1;
     if (size > 1 && texts->n < DQN_LATEST_MAX && size <= sizeof texts->bytes - texts->size) {
@@ -289,53 +298,127 @@ static void add_text(struct dqn_latest_texts *texts, const char *text) {
     }
 }
 
-/* Adds what a run noted in its lock. */
+/* ---- notes: lines of a lock that tell what the run found and made ---- */
+
+static const char noted_latest[] = "latest was ", noted_made[] = "made ";
+enum { NOTES_MAX = 4 * DQN_LINK_MAX };
+
+/* The lines of a lock; "" without any. Only calls that a signal handler may make, as in all that is
+ * used to undo. */
+static void read_notes(const char *lock, char *text) {
+    const int fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, NOTES_MAX - 1);
+    text[n > 0 ? n : 0] = '\0';
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static const char *next_line(const char *line) {
+    const size_t length = strcspn(line, "\n");
+    return line + length + (line[length] == '\n' ? 1 : 0);
+}
+
+static bool is_note(const char *line, const char *kind) {
+    return strncmp(line, kind, strlen(kind)) == 0;
+}
+
+/* "<output>/<run>/lock"; `out` has room for it. */
+static void lock_of(char *out, const char *output, const char *run) {
+    const char *const parts[] = {output, "/", run, "/lock"};
+    for (size_t i = 0; i < DQN_COUNT_OF(parts); i++) {
+        const size_t length = strlen(parts[i]);
+        memcpy(out, parts[i], length + 1);
+        out += length;
+    }
+}
+
+enum { LOCK_PATH_MAX = DQN_TEXT_MAX + DQN_LINK_MAX + 8 };
+
+/* Adds what the run that latest names noted: it may not begin either, and be gone. */
 static void add_noted(struct dqn_latest_texts *texts, const char *output, const char *run) {
-    char path[DQN_TEXT_MAX + DQN_LINK_MAX], line[DQN_LINK_MAX + sizeof noted];
-    snprintf(path, sizeof path, "%s/%s/lock", output, run);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, noted, sizeof noted - 1) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            add_text(texts, line + sizeof noted - 1);
+    char path[LOCK_PATH_MAX], notes[NOTES_MAX], text[DQN_LINK_MAX];
+    lock_of(path, output, run);
+    read_notes(path, notes);
+    for (const char *line = notes; *line != '\0'; line = next_line(line)) {
+        if (is_note(line, noted_latest)) {
+            const char *const from = line + strlen(noted_latest);
+            snprintf(text, sizeof text, "%.*s", (int)strcspn(from, "\n"), from);
+            add_text(texts, text);
         }
-    }
-    if (file != NULL) {
-        fclose(file);
     }
 }
 
-/* Notes the texts in the run's own lock; one that is no line is left out, and the rest, too, when
- * the disk is full. */
-static void note_texts(const struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
-    char line[DQN_LINK_MAX + sizeof noted];
-    off_t end = lseek(folder->lock, 0, SEEK_END);
+/* The text of all notes; one that is no line is left out. The caller frees it; NULL = no memory. */
+static char *format_notes(const struct dqn_run_folder *folder, size_t *size) {
+    char *notes = NULL, part[DQN_TEXT_MAX];
     const char *text = folder->before.bytes;
-    for (size_t i = 0; i < folder->before.n && end > 0; i++, text += strlen(text) + 1) {
-        const int size = snprintf(line, sizeof line, "%s%s\n", noted, text);
-        if (strchr(text, '\n') == NULL &&
-            dqn_file_write_at(ops, folder->lock, line, (size_t)size, end) == 0) {
-            end += size;
+    struct stat info;
+    FILE *out = open_memstream(&notes, size);
+    for (size_t i = 0; out != NULL && i < folder->before.n; i++, text += strlen(text) + 1) {
+        if (strchr(text, '\n') == NULL) {
+            fprintf(out, "%s%s\n", noted_latest, text);
         }
     }
+    for (size_t i = 1; out != NULL && i < sizeof part; i++) {
+        if (folder->above.made[i]) {
+            memcpy(part, folder->above.path, i);
+            part[i] = '\0';
+            if (stat(part, &info) == 0) {
+                fprintf(out, "%s%ju:%ju\n", noted_made, (uintmax_t)info.st_dev,
+                        (uintmax_t)info.st_ino);
+            }
+        }
+    }
+    if (out != NULL) {
+        fclose(out);
+    }
+    return notes;
 }
 
-/* Points output/latest at the run, and notes what it was before. */
+/* A run can do without: trouble is not said. */
+static void write_notes(const struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
+    size_t size = 0;
+    char *notes = format_notes(folder, &size);
+    const off_t end = lseek(folder->lock, 0, SEEK_END);
+    if (notes != NULL && size > 0 && end > 0) {
+        (void)dqn_file_write_at(ops, folder->lock, notes, size, end);
+    }
+    free(notes);
+}
+
+/* ---- creating ---- */
+
+/* Points output/latest at the run, once it is noted what it was before. */
 static void take_latest(struct dqn_run_folder *folder, const char *output,
                         const struct dqn_file_ops *ops) {
     char before[DQN_LINK_MAX];
-    const int lock = lock_output(output);
     read_latest(output, before, sizeof before);
     add_text(&folder->before, before);
     if (is_run_name(before)) {
         add_noted(&folder->before, output, before);
     }
-    note_texts(folder, ops);
-    const enum dqn_status status = point_latest(output, strrchr(folder->path, '/') + 1, ops);
-    unlock_output(lock);
-    if (status != DQN_OK) {
+    write_notes(folder, ops);
+    if (point_latest(output, strrchr(folder->path, '/') + 1, ops) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
     }
+}
+
+/* A folder of its own in the output folder, which is locked. */
+static enum dqn_status open_new(struct dqn_run_folder *out, const char *path,
+                                const struct dqn_file_ops *ops) {
+    enum dqn_status status = dqn_run_folder_open(out, path, ops);
+    if (status == DQN_OK) {
+        status = dqn_file_sync_folder(ops, path);
+    }
+    if (status != DQN_OK) {
+        char lock[DQN_TEXT_MAX + 8];
+        snprintf(lock, sizeof lock, "%s/lock", path);
+        dqn_run_folder_close(out);
+        ops->unlink(ops->context, lock);
+        rmdir(path); /* only when empty */
+    }
+    return status;
 }
 
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
@@ -349,27 +432,19 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         return dqn_fail(DQN_ERR_CONFIG, "output = \"\": name a folder");
     }
     DQN_TRY(dqn_made_folders_make(&above, output, ops));
-    enum dqn_status status = claim_folder(path, sizeof path, output, name, &above, ops);
-    if (status != DQN_OK) {
-        dqn_made_folders_remove(&above);
-        return status;
-    }
-    status = dqn_run_folder_open(out, path, ops);
+    int lock = lock_output(output);
+    enum dqn_status status = claim_folder(path, sizeof path, output, name, &above, &lock, ops);
     if (status == DQN_OK) {
-        status = dqn_file_sync_folder(ops, path);
+        status = open_new(out, path, ops);
     }
-    if (status != DQN_OK) {
-        char lock[DQN_TEXT_MAX + 8];
-        snprintf(lock, sizeof lock, "%s/lock", path);
-        dqn_run_folder_close(out);
-        ops->unlink(ops->context, lock);
-        rmdir(path); /* only when empty */
+    if (status == DQN_OK) {
+        out->above = above;
+        take_latest(out, output, ops);
+    } else {
         dqn_made_folders_remove(&above);
-        return status;
     }
-    out->above = above;
-    take_latest(out, output, ops);
-    return DQN_OK;
+    unlock_output(lock);
+    return status;
 }
 
 /* ---- a run that did not begin ---- */
@@ -456,14 +531,61 @@ static void undo_latest(const struct dqn_run_folder_undo *undo) {
     }
 }
 
+static uintmax_t parse_digits(const char **at) {
+    uintmax_t number = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        number = 10 * number + (uintmax_t)(**at - '0');
+    }
+    return number;
+}
+
+/* Adds the folders that other runs made and handed on. */
+static void add_made(struct dqn_made_folders *above, const char *notes) {
+    for (const char *line = notes; *line != '\0'; line = next_line(line)) {
+        if (is_note(line, noted_made)) {
+            const char *at = line + strlen(noted_made);
+            const uintmax_t device = parse_digits(&at);
+            at += *at == ':' ? 1 : 0;
+            dqn_made_folders_share(above, device, parse_digits(&at));
+        }
+    }
+}
+
+/* Folders in which other runs are go with the last of them that does not begin: the one that latest
+ * names now is told. */
+static void hand_on(const struct dqn_run_folder_undo *undo, const char *notes) {
+    char heir[DQN_LINK_MAX], path[LOCK_PATH_MAX];
+    const ssize_t length = readlink(undo->latest, heir, sizeof heir - 1);
+    heir[length > 0 ? length : 0] = '\0';
+    if (!is_run_name(heir)) {
+        return;
+    }
+    lock_of(path, undo->output, heir);
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    for (const char *line = notes; fd >= 0 && *line != '\0'; line = next_line(line)) {
+        if (is_note(line, noted_made)) {
+            const ssize_t written = write(fd, line, (size_t)(next_line(line) - line));
+            (void)written; /* then an empty folder stays */
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
+    char notes[NOTES_MAX];
+    struct dqn_made_folders above = undo->above;
     unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
     unlink(undo->metrics);
-    const int lock = lock_output(undo->output); /* the next run sees all or nothing of this */
+    const int lock = lock_output(undo->output); /* other runs see all or nothing of this */
+    read_notes(undo->lock, notes);
     unlink(undo->lock);
     if (rmdir(undo->folder) == 0) {
         undo_latest(undo);
-        dqn_made_folders_remove(&undo->above);
+        add_made(&above, notes);
+        dqn_made_folders_remove(&above);
+        hand_on(undo, notes);
     }
     unlock_output(lock);
 }

@@ -4,7 +4,7 @@
  *   epoch-000012.h5         checkpoint after 12 epochs
  *   epoch-000012-partial.h5 inside the 13th epoch (the run was interrupted)
  *   best.h5                 the one with the best evaluation, with its permission bits
- *   lock                    held while a process trains here
+ *   lock                    held while a process trains here; its number, and what the run found
  *   .tmp-<pid>-*            unfinished; removed when the next run opens the folder */
 #ifndef DQN_RUN_FOLDER_H
 #define DQN_RUN_FOLDER_H
@@ -27,7 +27,7 @@ struct dqn_run_folder {
     char path[DQN_TEXT_MAX];
     int lock;                       /* open lock file; -1 = none */
     struct dqn_latest_texts before; /* before a create */
-    struct dqn_made_folders above;  /* that a create made: the output folder and its parents */
+    struct dqn_made_folders above;  /* output folder and parents, as far as it made them */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n
@@ -43,7 +43,8 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
 void dqn_run_folder_close(struct dqn_run_folder *folder);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
  * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place), and
- * the folders above that were made for the run, where nothing else is in them. Where output/latest
+ * the folders above that were made for it, or for others that did not begin, where nothing
+ * else is in them. Where output/latest
  * still names the run, it gets what it was before, but for runs that are gone too; without any it
  * goes. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
