@@ -285,6 +285,36 @@ FILE *dqn_file_open_temporary(const char *temporary, const char *path) {
     return file;
 }
 
+/* One symbolic link on: `path`, of 4096 bytes, gets where it leads. False when it is none. */
+static bool follow_link(char *path) {
+    char text[4096], folder[4096], to[2 * 4096];
+    const ssize_t length = readlink(path, text, sizeof text - 1);
+    text[length > 0 ? length : 0] = '\0';
+    folder_of(folder, sizeof folder, path);
+    const int n = text[0] == '/' ? snprintf(to, sizeof to, "%s", text)
+                                 : snprintf(to, sizeof to, "%s/%s", folder, text);
+    if (length <= 0 || n >= 4096) {
+        return false;
+    }
+    memcpy(path, to, (size_t)n + 1);
+    return true;
+}
+
+bool dqn_file_is_standard_output(const char *path) {
+    static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    char at[4096];
+    bool more = snprintf(at, sizeof at, "%s", path) < (int)sizeof at;
+    for (int links = 0; more && links < 40; links++) {
+        for (size_t i = links == 0 ? 0 : 1; i < DQN_COUNT_OF(names); i++) {
+            if (strcmp(at, names[i]) == 0) {
+                return true;
+            }
+        }
+        more = follow_link(at);
+    }
+    return false;
+}
+
 bool dqn_file_is_stream(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode));

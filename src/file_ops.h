@@ -59,6 +59,9 @@ int dqn_file_create_temporary(const struct dqn_file_ops *ops, const char *tempor
                               const char *path, int flags);
 /* The same as a stream; NULL and errno. */
 FILE *dqn_file_open_temporary(const char *temporary, const char *path);
+/* Whether it means the standard output: "-", or a name of it such as /dev/stdout, also one that
+ * symbolic links lead to. */
+bool dqn_file_is_standard_output(const char *path);
 /* Whether bytes go through it and are not kept: a pipe, a terminal or another device of characters,
  * itself or by a symbolic link. */
 bool dqn_file_is_stream(const char *path);

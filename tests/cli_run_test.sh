@@ -246,6 +246,21 @@ done
 cmp -s written.csv kept.csv && [ ! -e absent.h5 ] || fail 'a link was written through'
 { echo before; "$bin/dqn-data" synth ou - --set synthetic.bars=2000; echo after; } >around.csv 2>/dev/null
 [ "$(sed -n '1p;$p' around.csv | tr '\n' ' ')" = 'before after ' ] || fail 'standard output was replaced'
+# Names of the standard output are like -, and a closed one is refused before the work.
+ln -s /dev/stdout output.csv
+ln -s output.csv outputs.csv
+for name in - /dev/stdout /dev/fd/1 /proc/self/fd/1 output.csv ./outputs.csv; do
+  { echo before; "$bin/dqn-data" synth ou $name --set synthetic.bars=2000; echo after; } >again.csv 2>/dev/null
+  cmp -s again.csv around.csv || fail "$name is not the standard output"
+  step=$((step + 1))
+  timeout 2 "$bin/dqn-data" synth realistic $name --set synthetic.bars=30000000 >&- 2>err
+  [ $? -eq 5 ] || fail "$name: a closed standard output is not refused before the work"
+  says err "$name: the standard output is closed, so nothing can be written to it"
+  "$bin/dqn-data" synth ou $name --set synthetic.bars=2000 >/dev/full 2>err
+  [ $? -eq 5 ] || fail "$name: a full disk does not end with 5"
+  says err "$name: writing failed: No space left on device"
+done
+expect 0 "$bin/dqn-data" synth ou /dev/null --set synthetic.bars=2000
 (ln -s ../kept.csv .tmp-$BASHPID-own.csv && exec "$bin/dqn-data" synth ou own.csv) 2>err &&
   fail 'a temporary was written through a link'
 rm -f .tmp-*-own.csv

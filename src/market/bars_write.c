@@ -195,16 +195,20 @@ static int print_rows(const struct dqn_bars *bars, FILE *file) {
 
 /* Writes into what keeps no bytes that could be replaced: a pipe, a terminal. */
 static enum dqn_status write_in_place(const struct dqn_bars *bars, const char *path) {
-    const bool standard = strcmp(path, "-") == 0;
+    const bool standard = dqn_file_is_standard_output(path);
     FILE *const file = standard ? stdout : fopen(path, "w");
     if (file == NULL) {
-        return not_written(path, errno);
+        return dqn_fail(DQN_ERR_DISK, "%s: cannot be opened: %s", path, strerror(errno));
     }
     int error = print_rows(bars, file);
     if (!standard && fclose(file) != 0 && error == 0) {
         error = errno;
     }
-    return error != 0 ? not_written(path, error) : DQN_OK;
+    return error == 0 ? DQN_OK
+                      : dqn_fail(DQN_ERR_DISK,
+                                 "%s: writing failed: %s; what is there of it is not "
+                                 "complete",
+                                 path, strerror(error));
 }
 
 static enum dqn_status write_csv(const struct dqn_bars *bars, const char *temporary,
@@ -225,10 +229,17 @@ static enum dqn_status write_csv(const struct dqn_bars *bars, const char *tempor
 
 /* Whether a CSV goes through it, and nothing is replaced. */
 static bool goes_through(const char *path) {
-    return strcmp(path, "-") == 0 || dqn_file_is_stream(path);
+    return dqn_file_is_standard_output(path) || dqn_file_is_stream(path);
 }
 
 enum dqn_status dqn_bars_check_csv_target(const char *path) {
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (dqn_file_is_standard_output(path) && (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)) {
+        return dqn_fail(DQN_ERR_DISK,
+                        "%s: the standard output is closed, so nothing can be written to it; open "
+                        "it, or name a file",
+                        path);
+    }
     return goes_through(path) ? DQN_OK : dqn_file_check_target(path);
 }
 

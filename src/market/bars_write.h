@@ -14,10 +14,11 @@ enum dqn_status dqn_bars_write_hdf5(const struct dqn_bars *bars, const char *pat
                                     const struct dqn_config_data *config);
 
 /* Writes CSV: time (ISO 8601, UTC), open, high, low, close, and volume where there is one; numbers
- * with 17 digits, which read back bit for bit. `path` "-" is the standard output; a pipe or a
- * terminal is written into, as CSV can be read from one. Else, and errors, as above. */
+ * with 17 digits, which read back bit for bit. `path` "-" is the standard output, as are its names;
+ * a pipe or a terminal is written into, as CSV can be read from one. Else, and errors, as above. */
 enum dqn_status dqn_bars_write_csv(const struct dqn_bars *bars, const char *path);
-/* Before there are bars: dqn_file_check_target of a CSV; what it goes through is not judged. */
+/* Before there are bars: dqn_file_check_target of a CSV. Of what it goes through only the standard
+ * output is judged: DQN_ERR_DISK when it is closed. */
 enum dqn_status dqn_bars_check_csv_target(const char *path);
 
 #endif
