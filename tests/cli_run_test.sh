@@ -187,8 +187,7 @@ expect 0 "$bin/dqn-data" check --set synthetic.bars=3000 --parts 1 --quiet
 says out 'passed: 1 prefix, 1 suffix'
 # Runs that cannot begin, at the same time as each other and as one that does: latest is its.
 unfit() {
-  local k
-  for k in 1 2 3; do
+  for _ in 1 2 3; do
     "$train" --set env.name=trading --set data.file=none.csv --set device=cpu printed.yaml \
       --name unfit --set output=crowd --quiet 2>/dev/null &
   done
@@ -209,7 +208,7 @@ for round in 1 2 3; do
 done
 # Of the folders above a run just those that were made go.
 mkdir keep
-for output in r1/../keep p9/./y p9/. p9/x/. p9/x/../z "new/$(printf '%256s' | tr ' ' x)"; do
+for output in r1/../keep p9/./y p9/. p9/x/. p9/x/../z "new/$(printf '%256s' '' | tr ' ' x)"; do
   code=5
   [ "${output%%/*}" = new ] || code=3
   expect $code "$train" --set env.name=trading --set data.file=none.csv --set device=cpu \

@@ -127,7 +127,7 @@ touch taken
 mkdir -p here/equity.csv
 ln -s nowhere dangling
 ln -s round round
-long=$(printf '%256s' | tr ' ' x)
+long=$(printf '%256s' '' | tr ' ' x)
 for what in 'taken: cannot be written: taken is no folder' \
   'dangling: cannot be made: dangling is a symbolic link that leads nowhere' \
   'dangling/deep/er: cannot be made: dangling is a symbolic link that leads nowhere' \
