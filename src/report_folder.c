@@ -148,7 +148,7 @@ static enum dqn_status check_folder(const char *folder, bool *there) {
         memcpy(nearest, above, sizeof nearest);
     }
     DQN_TRY(dqn_file_check_folder(folder, nearest));
-    const size_t length = strncmp(folder, nearest, strlen(nearest)) == 0 ? strlen(nearest) : 0;
+    const size_t length = strcmp(nearest, ".") == 0 ? 0 : strlen(nearest);
     return *there ? DQN_OK : check_names(folder, folder + length, nearest);
 }
 
