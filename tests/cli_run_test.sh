@@ -661,12 +661,12 @@ done
 # The folder, and an output folder whose latest it is, mean the same: all folds.
 # Data that change between two runs of a walk-forward: it is not of one market.
 cp walked.csv swap.csv
-"$bin/dqn-data" synth realistic other.csv --set synthetic.bars=3500 --quiet
+"$bin/dqn-data" synth realistic other.csv --set synthetic.bars=3600 --set synthetic.seed=9 --quiet
 code=0
-"$train" walk.yaml --set output=swapped --set data.file=swap.csv >out 2>err &
-for _ in $(seq 500); do
-  ls swapped/walk-1/fold-01-seed-1/*.h5 >/dev/null 2>&1 && break # it has read the data
-  sleep 0.02
+"$train" walk.yaml --set output=swapped --set data.file=swap.csv --set walk_forward.seeds=10 >out 2>err &
+for _ in $(seq 1000); do
+  [ -e swapped/walk-1/fold-01-seed-1/best.h5 ] && break # the first run has read the data
+  sleep 0.01
 done
 mv other.csv swap.csv
 wait $! || code=$?
