@@ -2,18 +2,24 @@
  * cuDNN with product, bias and activation as one operation graph.
  *     cc -O2 -std=c17 -I$CUDA/include layer_libraries.c -o layer_libraries -L$CUDA/lib64 \
  *         -lcublasLt -lcudnn -lcudart -lm
- * Layers: of a network 51-256-256-45 with rows padded to 4 floats; x [B, in], W [out, in],
- * y [B, out], row-major; hidden layers with relu and with tanh, the last one linear. cuBLASLt has
+ *     LD_LIBRARY_PATH=$CUDA/lib64 ./layer_libraries
+ * cuDNN compiles kernels when it makes a plan, with libnvrtc, which must be found too.
+ *
+ * Layers: of a network 51-256-256-45 with rows padded to 4 floats; x [B, in], W [out, in] and
+ * y [B, out] row-major; hidden layers with relu and with tanh, the last one linear. cuBLASLt has
  * no tanh: there it computes x W^T + b alone, and the activation would be one kernel more.
- * cuBLASLt's first: the first algorithm found when asked as kernels/nn_gemm_cuda.cu asks (without
- * workspace and split sums); best: of it and of 5 that may use 32 MB. cuDNN's first and best: of
- * the first 5 plans within 32 MB, in the order of its heuristics (mode A; when that gives none, B,
- * then the fallback list). Its float product may use TF32 by itself: for fp32, engines which say
- * that they use tensor cores, convert inputs or reduce the precision of sums are left out. Times:
- * microseconds a layer; 64 layers in a CUDA graph, 20 launches, median of 9. Residual: |y -
- * reference| / max(1, |reference|) with a reference in double, the worst of 64 elements and of all
- * plans timed; y is poisoned before each. Above 5e-3, or a NaN anywhere in y: WRONG, and exit
- * code 1. Exit code 2: a call failed that may not; its text is printed. */
+ *
+ * cuBLASLt: first is the first algorithm found when asked as kernels/nn_gemm_cuda.cu asks (no
+ * workspace, no split sums); best is the best of it and of 5 that may use 32 MB.
+ * cuDNN: first and best of the first 5 plans within 32 MB, in the order of its heuristics (mode A;
+ * when that gives none, B, then the fallback list). Its float product may use TF32 by itself: for
+ * fp32, engines are left out that use tensor cores, convert inputs or sum in reduced precision,
+ * as their numerical notes say.
+ *
+ * Times: microseconds a layer; 64 layers in a CUDA graph, 20 launches, median of 9.
+ * Residual: |y - reference| / max(1, |reference|), reference in double, the worst of 64 elements
+ * and of all plans timed; y is poisoned before each. Above 5e-3, or with a NaN anywhere in y:
+ * WRONG, and exit code 1. Exit code 2: a call failed that may not; its text is printed. */
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cudnn_graph.h>
@@ -26,7 +32,7 @@
 
 enum { REPEATS = 64, LAUNCHES = 20, ROUNDS = 9, PLANS = 5, ASKED = 16, SAMPLE = 64 };
 enum { MAX_BATCH = 4096, MAX_WIDTH = 256, ALIGNMENT = 16, WORKSPACE = 32 << 20 };
-enum { MAX_CONFIGS = 128, MAX_MADE = 2048 };
+enum { MAX_CONFIGS = 64, MAX_MADE = 32 + 3 * (1 + 3 * MAX_CONFIGS) }; /* of three modes */
 enum { ID_X = 1, ID_W, ID_B, ID_Y, ID_SUM, ID_BIASED }; /* the last two stay inside of the graph */
 enum library { CUDA_RUNTIME, CUBLASLT, CUDNN_GRAPH };
 enum activation { RELU, TANH, LINEAR };
@@ -44,8 +50,8 @@ struct plan {
 
 struct result {
     int n_timed;
+    struct plan first, best;
     double first_us, best_us, residual;
-    char first_name[32], best_name[32];
 };
 
 static cudaStream_t stream;
@@ -156,7 +162,7 @@ static double time_graph(cudaGraphExec_t graph) {
     cudaEvent_t start, end;
     CUDA(cudaEventCreate(&start));
     CUDA(cudaEventCreate(&end));
-    for (int i = -1; i < ROUNDS; i++) { /* -1: warm-up */
+    for (int i = -ROUNDS; i < ROUNDS; i++) { /* below 0: warm-up */
         float ms = 0.0f;
         CUDA(cudaEventRecord(start, stream));
         for (int j = 0; j < LAUNCHES; j++) {
@@ -208,11 +214,11 @@ static void time_plan(const struct plan *p, enum activation act, struct result *
     CUDA(cudaGraphExecDestroy(graph));
     if (r->n_timed == 0) {
         r->first_us = us;
-        memcpy(r->first_name, p->name, sizeof p->name);
+        r->first = *p;
     }
     if (r->n_timed == 0 || us < r->best_us) {
         r->best_us = us;
-        memcpy(r->best_name, p->name, sizeof p->name);
+        r->best = *p;
     }
     r->residual = fmax(r->residual, worst_residual(act));
     r->n_timed++;
@@ -261,6 +267,9 @@ static int ask_lt(bool as_project, cublasLtMatmulHeuristicResult_t found[ASKED])
                                                                  &y_layout, &y_layout, &preference,
                                                                  ASKED, found, &n_found));
     SET_PRODUCT(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (ok && n_found == 0) {
+        (void)refuse("cublasLtMatmulAlgoGetHeuristic", "no algorithm");
+    }
     return ok ? n_found : 0;
 }
 
@@ -288,12 +297,6 @@ static void time_lt(bool as_project, struct result *r) {
 static const cudnnDataType_t float_type = CUDNN_DATA_FLOAT;
 
 static descriptor make(cudnnBackendDescriptorType_t type) {
-    if (n_made == MAX_MADE) {
-        fprintf(stderr,
-                "layer_libraries: a layer needs more than %d cuDNN descriptors; raise MAX_MADE\n",
-                (int)MAX_MADE);
-        exit(2);
-    }
     CUDNN(cudnnBackendCreateDescriptor(type, &made[n_made]));
     return made[n_made++];
 }
@@ -383,24 +386,22 @@ static void make_pack(void) {
 /* Engine configurations in the order of the heuristics. Returns their number. */
 static int64_t ask_dnn(descriptor graph, cudnnBackendHeurMode_t mode,
                        descriptor configs[MAX_CONFIGS]) {
-    int64_t n = 0, n_got = 0;
+    int64_t n = 0;
     descriptor heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     SET_PART(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
     SET(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (!CUDNN_OFFERS(cudnnBackendFinalize(heuristics))) {
         return 0;
     }
-    CUDNN(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n, NULL));
-    n = n < MAX_CONFIGS ? n : MAX_CONFIGS;
-    for (int64_t i = 0; i < n; i++) {
+    for (int i = 0; i < MAX_CONFIGS; i++) {
         configs[i] = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     }
-    if (n > 0) {
-        CUDNN(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, n, &n_got, configs));
+    CUDNN(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, &n, configs));
+    if (n == 0) {
+        (void)refuse("CUDNN_ATTR_ENGINEHEUR_RESULTS", "no engine configuration");
     }
-    return n_got < n ? n_got : n;
+    return n < MAX_CONFIGS ? n : MAX_CONFIGS;
 }
 
 /* Names the engine, say "7[tc]": tc tensor cores, dc converted inputs, rr reduced precision of
@@ -469,10 +470,13 @@ static void time_dnn(struct result *r) {
 
 static void print_result(const char *library, const struct result *r, double first_us) {
     if (r->n_timed == 0) {
-        printf(" %s not offered: %s |", library,
-               why[0] != '\0' ? why : "no plan of this precision");
+        printf(" %s not offered: %s |", library, why);
     } else {
-        printf(first_us > 0.0 ? " %8.3f" : "        -", first_us);
+        if (first_us > 0.0) {
+            printf(" %8.3f", first_us);
+        } else {
+            printf(" first not offered: %s;", why);
+        }
         printf(" %8.3f %9.1e%s%s |", r->best_us, r->residual,
                !tf32 && r->residual > tf32_above ? " rounds like tf32" : "",
                r->residual > wrong_above ? " WRONG" : "");
@@ -495,7 +499,7 @@ static bool run_layer(void) {
     time_dnn(&fused);
     print_result("cuDNN", &fused, fused.first_us);
     if (fused.n_timed > 0) {
-        printf(" %s %s of %d", fused.first_name, fused.best_name, fused.n_timed);
+        printf(" %s %s of %d", fused.first.name, fused.best.name, fused.n_timed);
     }
     printf("%s\n", activation == TANH ? " (cuBLASLt: bias alone)" : "");
     fflush(stdout);
@@ -534,8 +538,8 @@ static void start(void) {
     printf("%s, sm_%d%d, CUDA %d (driver %d), cuBLASLt %zu, cuDNN %zu\n", device.name, device.major,
            device.minor, runtime, driver, cublasLtGetVersion(), cudnnGetVersion());
     printf(
-        "batch layer    act    math | cuBLASLt us: first, best, residual | cuDNN us: first, best, "
-        "residual | cuDNN's engines [notes]: first, best, of plans timed\n");
+        "batch layer    act    math | cuBLASLt us: first, best, residual | cuDNN us: first, best,"
+        " residual | cuDNN's engines [notes]: first, best, of plans timed\n");
 }
 
 int main(void) {
