@@ -32,7 +32,7 @@ import time
 PR_SET_PDEATHSIG = 1
 STOP_GRACE_S = 60  # a trial saves and ends within this after SIGTERM, else it is killed
 EXIT_REASONS = {
-    1: "internal error", 2: "configuration refused", 3: "market data", 4: "device", 5: "disk",
+    1: "internal error or an evaluation without end", 2: "configuration refused", 3: "market data", 4: "device", 5: "disk",
     6: "training became non-finite", 7: "checkpoint",
 }
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -241,7 +241,7 @@ static const char *const markdown_head =
     "| code | meaning |\n"
     "|---|---|\n"
     "| 0 | done |\n"
-    "| 1 | internal error, or host memory is used up |\n"
+    "| 1 | internal error, host memory is used up, or an evaluation's episode does not end |\n"
     "| 2 | usage or configuration |\n"
     "| 3 | market data missing or bad |\n"
     "| 4 | no usable device, it failed, or its memory is used up |\n"

@@ -447,7 +447,7 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
                            dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), &begun,
                            stopped);
         }
-        if (*stopped) {
+        if (status == DQN_OK && *stopped) {
             dqn_warn(SAVED_TEXT, folder.path);
         }
         if (!begun && wanted == NULL) {

@@ -389,9 +389,10 @@ static enum dqn_status give_up_evaluation(struct dqn_trainer *t) {
 enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
     dqn_progress_begin(&t->progress, t->quiet, (uint64_t)t->config.train.env_steps,
                        dqn_trainer_env_steps(t), t->at.updates);
+    bool finished = true;
     *stopped = false;
-    while (t->inside_epoch || !run_is_over(t)) {
-        bool finished = false;
+    while (finished && (t->inside_epoch || !run_is_over(t))) {
+        finished = false;
         t->inside_epoch = false;
         begin_clock(t);
         DQN_TRY(run_epoch_steps(t));
@@ -403,13 +404,15 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
             DQN_TRY(status);
         }
         if (!finished) {
-            *stopped = true;
             DQN_TRY(save_inside_epoch(t));
-            break;
         }
     }
     dqn_progress_end(&t->progress);
-    return t->saver != NULL ? dqn_trainer_in_phase(dqn_saver_finish(t), "save") : DQN_OK;
+    if (t->saver != NULL) {
+        DQN_TRY(dqn_trainer_in_phase(dqn_saver_finish(t), "save"));
+    }
+    *stopped = !finished;
+    return DQN_OK;
 }
 
 /* ---- after training

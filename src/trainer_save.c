@@ -191,15 +191,51 @@ enum dqn_status dqn_saver_restore(struct dqn_trainer *t, const char *path) {
     return status;
 }
 
-enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *path) {
+/* What a network of this configuration looks at and is, "cartpole, 4-64-64-2 relu, ..."; and its
+ * size. */
+static enum dqn_status describe_network(const struct dqn_config *config, char *text, size_t size,
+                                        size_t *n_params) {
     const enum dqn_env_id env = (enum dqn_env_id)config->env.name;
-    struct dqn_checkpoint *file = NULL;
     struct dqn_net net;
+    char shape[512];
     DQN_TRY(dqn_net_init(&net, dqn_env_observations(env), dqn_env_actions(env), &config->net));
-    DQN_TRY(dqn_checkpoint_open(&file, path));
+    *n_params = net.n_params;
+    snprintf(text, size, "%s%s, %s", dqn_env_name(env),
+             env == DQN_ENV_trading && config->env.observation == DQN_OBSERVE_ORACLE ? " (oracle)"
+                                                                                     : "",
+             dqn_net_describe(&net, shape, sizeof shape));
+    return DQN_OK;
+}
+
+/* That the checkpoint's network is as the configuration's. */
+static enum dqn_status check_network(const struct dqn_checkpoint *file,
+                                     const struct dqn_config *config, struct dqn_config *saved) {
+    const char *path = dqn_checkpoint_path(file);
+    char own[640], other[640];
+    size_t n_own = 0, n_other = 0;
+    DQN_TRY(dqn_config_parse(saved, path, ".", dqn_checkpoint_config(file), 0, NULL));
+    DQN_TRY(describe_network(config, own, sizeof own, &n_own));
+    DQN_TRY(describe_network(saved, other, sizeof other, &n_other));
+    if (strcmp(own, other) != 0) {
+        return dqn_fail(DQN_ERR_CHECKPOINT,
+                        "%s: its network is %s; this run's is %s, which cannot start with its "
+                        "parameters; give env and net the values that its config has",
+                        path, other, own);
+    }
     const struct dqn_buffer like = {
-        .name = "nn/params", .dtype = DQN_F32, .rank = 2, .shape = {1, net.n_params}};
-    const enum dqn_status status = dqn_checkpoint_check_buffer(file, &like);
+        .name = "nn/params", .dtype = DQN_F32, .rank = 2, .shape = {1, n_own}};
+    return dqn_checkpoint_check_buffer(file, &like);
+}
+
+enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *path) {
+    struct dqn_checkpoint *file = NULL;
+    struct dqn_config *saved = NULL;
+    DQN_TRY(dqn_checkpoint_open(&file, path));
+    enum dqn_status status = dqn_alloc((void **)&saved, 1, sizeof *saved, "a configuration");
+    if (status == DQN_OK) {
+        status = check_network(file, config, saved);
+    }
+    free(saved);
     dqn_checkpoint_close(file);
     return status;
 }
@@ -207,6 +243,7 @@ enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, con
 enum dqn_status dqn_saver_init_from(struct dqn_trainer *t, const char *path) {
     static const char *const names[] = {"nn/params"};
     struct dqn_checkpoint *file = NULL;
+    DQN_TRY(dqn_trainer_check_init_from(&t->config, path));
     DQN_TRY(dqn_checkpoint_open(&file, path));
     enum dqn_status status =
         dqn_checkpoint_load_buffers(file, t->arena, t->queue, names, DQN_COUNT_OF(names));

@@ -16,6 +16,7 @@
 #include "h5file.h"
 #include "run_folder.h"
 #include "sealed_file.h"
+#include "status_checks.h"
 #include "store_support.h"
 
 static struct dqn_device device;
@@ -38,8 +39,6 @@ static void teardown(void) {
 }
 
 TestSuite(fault, .init = setup, .fini = teardown);
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s", dqn_error_text())
 
 /* ---- calls that fail ---- */
 

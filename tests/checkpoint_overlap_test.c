@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "run_folder.h"
+#include "status_checks.h"
 #include "store_support.h"
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
 
 enum { N = 1 << 20, ROUNDS = 4 };
 

@@ -13,6 +13,7 @@
 #include "h5file.h"
 #include "run_folder.h"
 #include "sealed_file.h"
+#include "status_checks.h"
 #include "store_support.h"
 
 static struct dqn_device device;
@@ -32,13 +33,6 @@ static void teardown(void) {
 }
 
 TestSuite(checkpoint, .init = setup, .fini = teardown);
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s", dqn_error_text())
-#define FAILS(call, status, part)                                                                  \
-    do {                                                                                           \
-        cr_assert_eq((call), (status), "%s", dqn_error_text());                                    \
-        cr_assert_not_null(strstr(dqn_error_text(), (part)), "%s", dqn_error_text());              \
-    } while (0)
 
 /* ---- round trips ---- */
 

@@ -341,7 +341,7 @@ expect 0 "$train" --verify checkpoints/short-1
 expect 0 "$train" --verify checkpoints
 expect 0 "$train" --verify checkpoints/short-1/best.h5
 expect 7 "$train" short.yaml --init-from checkpoints/short-1/best.h5 --set net.hidden=8 --name other
-says err 'dqn-train: checkpoints/short-1/best.h5: buffer nn/params is'
+says err 'dqn-train: checkpoints/short-1/best.h5: its network is cartpole, 4-'
 [ "$(wc -l <err)" -eq 1 ] && [ ! -e checkpoints/other-1 ] || fail 'a folder is named or made'
 cp -r checkpoints/short-1 damaged
 printf 'x' | dd of=damaged/epoch-000003.h5 bs=1 seek=20000 conv=notrunc 2>/dev/null

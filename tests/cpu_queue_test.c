@@ -8,8 +8,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/threads.h"
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+#include "status_checks.h"
 
 static const struct dqn_memory_ops *memory;
 static const struct dqn_queue_ops *queue;

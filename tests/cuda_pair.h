@@ -16,9 +16,7 @@
 #include "arena.h"
 #include "backend.h"
 #include "shared/rng.h"
-
-/* Statuses that must be DQN_OK, with the error's text otherwise. */
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+#include "status_checks.h"
 
 /* A number of rows, cases or repetitions: `full`, or with DQN_TEST_REDUCED=1 `small`, by which
  * every kernel and every path of it still runs, once. */

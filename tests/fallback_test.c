@@ -9,9 +9,8 @@
 #include "memory_plan.h"
 #include "replay_parts.h"
 #include "run_fixture.h"
+#include "status_checks.h"
 #include "trainer_parts.h"
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
 
 static const char *const kinds[] = {"replay.kind=uniform", "replay.kind=proportional",
                                     "replay.kind=rank"};

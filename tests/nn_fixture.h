@@ -9,9 +9,7 @@
 
 #include "cpu/cpu.h"
 #include "shared/rng.h"
-
-/* Statuses that must be DQN_OK, with the error's text otherwise. */
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+#include "status_checks.h"
 
 static const struct dqn_nn_ops *const nn = &dqn_cpu_nn_ops;
 

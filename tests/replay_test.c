@@ -9,8 +9,7 @@
 #include "replay.h"
 #include "shared/priority.h"
 #include "shared/rng.h"
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+#include "status_checks.h"
 
 enum { OBS = 3, OBS_LD = 4 };
 

@@ -10,8 +10,7 @@
 #include "cpu/sampler_cpu.h"
 #include "ref/replay_model.h"
 #include "shared/schedule.h"
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
+#include "status_checks.h"
 
 struct rig {
     struct dqn_device device;

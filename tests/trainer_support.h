@@ -14,10 +14,8 @@
 #include "checkpoint.h"
 #include "metrics.h"
 #include "remove_tree.h"
+#include "status_checks.h"
 #include "trainer.h"
-
-/* Statuses that must be DQN_OK, with the error's text otherwise. */
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s: %s", #call, dqn_error_text())
 
 /* Cart-pole, small enough for a run in a tenth of a second. */
 static const char small_text[] =

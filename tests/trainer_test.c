@@ -224,6 +224,18 @@ Test(trainer, an_evaluation_that_does_not_end_loses_nothing) {
     dqn_trainer_destroy(endless);
 }
 
+/* A stop whose save fails is no stop after which all is saved. */
+Test(trainer, a_stop_that_cannot_be_saved_is_an_error) {
+    struct run run = {.folder = new_folder(), .stop_at = 300};
+    struct dqn_trainer *t = NULL;
+    bool stopped = true;
+    OK(run_create(&run, &t));
+    remove_tree(run.folder);
+    cr_expect_eq(dqn_trainer_run(t, &stopped), DQN_ERR_DISK, "%s", dqn_error_text());
+    cr_expect_not(stopped);
+    dqn_trainer_destroy(t);
+}
+
 /* ---- what a run starts from ---- */
 
 Test(trainer, init_from_takes_the_parameters_alone) {
@@ -245,9 +257,14 @@ Test(trainer, init_from_takes_the_parameters_alone) {
     OK(dqn_trainer_run(second, &stopped));
     cr_expect_eq(counters_of(second)->updates, 700u);
     dqn_trainer_destroy(second);
-    const struct run other = {.set = {"net.hidden=[17]"}, .init_from = next.init_from};
-    cr_expect_eq(run_create(&other, &second), DQN_ERR_CHECKPOINT);
-    cr_expect_not_null(strstr(dqn_error_text(), "nn/params"), "%s", dqn_error_text());
+    static const char *const others[] = {"net.hidden=[17]", "net.activation=tanh",
+                                         "net.dueling=true", "env.name=acrobot"};
+    for (size_t i = 0; i < DQN_COUNT_OF(others); i++) {
+        const struct run other = {.set = {others[i]}, .init_from = next.init_from};
+        cr_expect_eq(run_create(&other, &second), DQN_ERR_CHECKPOINT, "%s", others[i]);
+        cr_expect_not_null(strstr(dqn_error_text(), "its network is cartpole, 4-"), "%s",
+                           dqn_error_text());
+    }
     dqn_trainer_destroy(first);
     remove_tree(run.folder);
 }
