@@ -291,6 +291,8 @@ static enum dqn_status begin_in_folder(const char *folder, const char *resume,
                                        const char *config_text) {
     if (resume != NULL) {
         DQN_TRY(dqn_run_folder_supersede(folder, resume, NULL));
+    } else {
+        dqn_run_folder_point_latest(folder, NULL);
     }
     return dqn_run_folder_write_config(folder, config_text, NULL);
 }
@@ -323,8 +325,9 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
 }
 
 static enum dqn_status train_walk(const struct dqn_config *config, const char *folder,
-                                  const struct dqn_cli *cli, bool *stopped) {
+                                  const struct dqn_cli *cli, bool is_new, bool *stopped) {
     const struct dqn_walk_options walk_options = {.config = config,
+                                                  .points_latest = is_new,
                                                   .folder = folder,
                                                   .quiet = dqn_cli_has(cli, "--quiet"),
                                                   .stop = &stop_signal,
@@ -432,7 +435,8 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     bool begun = false;
     if (status == DQN_OK) {
         if (wanted == NULL && !walks) {
-            atomic_store(&undo_planned, dqn_run_folder_undo_plan(&undo, &folder) == DQN_OK);
+            dqn_run_folder_undo_plan(&undo, &folder);
+            atomic_store(&undo_planned, true);
         }
         plan_all_saved(folder.path);
         if (walks) {
@@ -440,7 +444,9 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         }
         stop_holding();
         if (walks) {
-            status = status == DQN_OK ? train_walk(config, folder.path, cli, stopped) : status;
+            status = status == DQN_OK
+                         ? train_walk(config, folder.path, cli, wanted == NULL, stopped)
+                         : status;
             begun = status == DQN_OK || *stopped; /* else a folder with results stays, too */
         } else {
             status = train(config, text, folder.path, wanted != NULL ? resume : NULL,

@@ -68,17 +68,6 @@ enum dqn_status dqn_made_folders_make(struct dqn_made_folders *folders, const ch
     return status;
 }
 
-void dqn_made_folders_share(struct dqn_made_folders *folders, uintmax_t device, uintmax_t inode) {
-    char part[DQN_TEXT_MAX];
-    struct stat info;
-    for (size_t i = strlen(folders->path); i > 0; i--) {
-        memcpy(part, folders->path, i);
-        part[i] = '\0';
-        folders->made[i] = folders->made[i] || (stat(part, &info) == 0 && info.st_dev == device &&
-                                                info.st_ino == inode);
-    }
-}
-
 void dqn_made_folders_remove(const struct dqn_made_folders *folders) {
     char part[DQN_TEXT_MAX];
     for (size_t i = strlen(folders->path); i > 0; i--) {

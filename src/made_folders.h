@@ -2,8 +2,6 @@
 #ifndef DQN_MADE_FOLDERS_H
 #define DQN_MADE_FOLDERS_H
 
-#include <stdint.h>
-
 #include "base.h"
 #include "config.h"
 #include "file_ops.h"
@@ -19,9 +17,6 @@ struct dqn_made_folders {
  * more; DQN_ERR_DISK with the part and the reason: then what was made is removed. */
 enum dqn_status dqn_made_folders_make(struct dqn_made_folders *folders, const char *path,
                                       const struct dqn_file_ops *ops);
-/* Adds those folders of the path, made by now, that another program made for itself and that go
- * when the last of both is done: `device` and `inode` name one, as of stat. */
-void dqn_made_folders_share(struct dqn_made_folders *folders, uintmax_t device, uintmax_t inode);
 /* Removes those of them in which nothing is, the deepest first. Only calls that a signal handler
  * may make. */
 void dqn_made_folders_remove(const struct dqn_made_folders *folders);

@@ -190,35 +190,9 @@ static enum dqn_status check_name(const char *name) {
     return DQN_OK;
 }
 
-/* Programs begin in an output folder, and leave it, one after the other: it is locked. Returns what
- * unlock_output takes, also where the file system has no such locks: then the windows are small.
- * Only calls that a signal handler may make. */
-static int lock_output(const char *output) {
-    for (int i = 0; i < CLAIM_TRIES; i++) {
-        struct stat locked, now;
-        const int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int failed = fd < 0 ? 0 : flock(fd, LOCK_EX);
-        while (failed != 0 && errno == EINTR) {
-            failed = flock(fd, LOCK_EX);
-        }
-        if (fd < 0 || failed != 0 || fstat(fd, &locked) != 0 || stat(output, &now) != 0 ||
-            (locked.st_ino == now.st_ino && locked.st_dev == now.st_dev)) {
-            return fd;
-        }
-        close(fd); /* it was removed meanwhile, and another has its name */
-    }
-    return -1;
-}
-
-static void unlock_output(int fd) {
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 /* mkdir tells in one step whether the name was free, so no two runs get the same folder. */
 static enum dqn_status claim_folder(char *out, size_t size, const char *output, const char *name,
-                                    struct dqn_made_folders *above, int *lock,
+                                    struct dqn_made_folders *above,
                                     const struct dqn_file_ops *ops) {
     int tries = CLAIM_TRIES;
     for (int i = 1; i <= RUNS_MAX; i++) {
@@ -229,10 +203,7 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
         int failed = ops->mkdir(ops->context, out, 0777);
         /* A run that did not begin took the output folder back just now. */
         while (failed != 0 && errno == ENOENT && tries-- > 0) {
-            unlock_output(*lock);
-            *lock = -1;
             DQN_TRY(dqn_made_folders_make(above, output, ops));
-            *lock = lock_output(output);
             failed = ops->mkdir(ops->context, out, 0777);
         }
         if (failed == 0) {
@@ -248,23 +219,6 @@ static enum dqn_status claim_folder(char *out, size_t size, const char *output, 
 }
 
 /* ---- output/latest ---- */
-
-/* Whether a create may have chosen it: anything else is a person's own text. */
-static bool is_run_name(const char *text) {
-    const char *dash = strrchr(text, '-');
-    return strlen(text) < DQN_TEXT_MAX && dash != NULL && dash[1] != '\0' &&
-           dash[1 + strspn(dash + 1, "0123456789")] == '\0' && strchr(text, '/') == NULL;
-}
-
-/* The text of the link output/latest; "" when there is none. */
-static void read_latest(const char *output, char *text, size_t size) {
-    char link[DQN_TEXT_MAX];
-    text[0] = '\0';
-    if (join(link, sizeof link, output, "latest") == DQN_OK) {
-        const ssize_t length = readlink(link, text, size - 1);
-        text[length > 0 ? length : 0] = '\0';
-    }
-}
 
 /* Whether something is there that is not a link of ours: a person's own file or folder. */
 static bool is_foreign(const char *latest) {
@@ -289,122 +243,18 @@ static enum dqn_status point_latest(const char *output, const char *text,
     return dqn_file_commit(ops, temporary, latest);
 }
 
-static void add_text(struct dqn_latest_texts *texts, const char *text) {
-    const size_t size = strlen(text) + 1;
-    if (size > 1 && texts->n < DQN_LATEST_MAX && size <= sizeof texts->bytes - texts->size) {
-        memcpy(texts->bytes + texts->size, text, size);
-        texts->size += size;
-        texts->n++;
-    }
-}
-
-/* ---- notes: lines of a lock that tell what the run found and made ---- */
-
-static const char noted_latest[] = "latest was ", noted_made[] = "made ";
-enum { NOTES_MAX = 4 * DQN_LINK_MAX };
-
-/* The lines of a lock; "" without any. Only calls that a signal handler may make, as in all that is
- * used to undo. */
-static void read_notes(const char *lock, char *text) {
-    const int fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    const ssize_t n = fd < 0 ? 0 : read(fd, text, NOTES_MAX - 1);
-    text[n > 0 ? n : 0] = '\0';
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
-static const char *next_line(const char *line) {
-    const size_t length = strcspn(line, "\n");
-    return line + length + (line[length] == '\n' ? 1 : 0);
-}
-
-static bool is_note(const char *line, const char *kind) {
-    return strncmp(line, kind, strlen(kind)) == 0;
-}
-
-/* "<output>/<run>/lock"; `out` has room for it. */
-static void lock_of(char *out, const char *output, const char *run) {
-    const char *const parts[] = {output, "/", run, "/lock"};
-    for (size_t i = 0; i < DQN_COUNT_OF(parts); i++) {
-        const size_t length = strlen(parts[i]);
-        memcpy(out, parts[i], length + 1);
-        out += length;
-    }
-}
-
-enum { LOCK_PATH_MAX = DQN_TEXT_MAX + DQN_LINK_MAX + 8 };
-
-/* Adds what the run that latest names noted: it may not begin either, and be gone. */
-static void add_noted(struct dqn_latest_texts *texts, const char *output, const char *run) {
-    char path[LOCK_PATH_MAX], notes[NOTES_MAX], text[DQN_LINK_MAX];
-    lock_of(path, output, run);
-    read_notes(path, notes);
-    for (const char *line = notes; *line != '\0'; line = next_line(line)) {
-        if (is_note(line, noted_latest)) {
-            const char *const from = line + strlen(noted_latest);
-            snprintf(text, sizeof text, "%.*s", (int)strcspn(from, "\n"), from);
-            add_text(texts, text);
-        }
-    }
-}
-
-/* The text of all notes; one that is no line is left out. The caller frees it; NULL = no memory. */
-static char *format_notes(const struct dqn_run_folder *folder, size_t *size) {
-    char *notes = NULL, part[DQN_TEXT_MAX];
-    const char *text = folder->before.bytes;
-    struct stat info;
-    FILE *out = open_memstream(&notes, size);
-    for (size_t i = 0; out != NULL && i < folder->before.n; i++, text += strlen(text) + 1) {
-        if (strchr(text, '\n') == NULL) {
-            fprintf(out, "%s%s\n", noted_latest, text);
-        }
-    }
-    for (size_t i = 1; out != NULL && i < sizeof part; i++) {
-        if (folder->above.made[i]) {
-            memcpy(part, folder->above.path, i);
-            part[i] = '\0';
-            if (stat(part, &info) == 0) {
-                fprintf(out, "%s%ju:%ju\n", noted_made, (uintmax_t)info.st_dev,
-                        (uintmax_t)info.st_ino);
-            }
-        }
-    }
-    if (out != NULL) {
-        fclose(out);
-    }
-    return notes;
-}
-
-/* A run can do without: trouble is not said. */
-static void write_notes(const struct dqn_run_folder *folder, const struct dqn_file_ops *ops) {
-    size_t size = 0;
-    char *notes = format_notes(folder, &size);
-    const off_t end = lseek(folder->lock, 0, SEEK_END);
-    if (notes != NULL && size > 0 && end > 0) {
-        (void)dqn_file_write_at(ops, folder->lock, notes, size, end);
-    }
-    free(notes);
-}
-
-/* ---- creating ---- */
-
-/* Points output/latest at the run, once it is noted what it was before. */
-static void take_latest(struct dqn_run_folder *folder, const char *output,
-                        const struct dqn_file_ops *ops) {
-    char before[DQN_LINK_MAX];
-    read_latest(output, before, sizeof before);
-    add_text(&folder->before, before);
-    if (is_run_name(before)) {
-        add_noted(&folder->before, output, before);
-    }
-    write_notes(folder, ops);
-    if (point_latest(output, strrchr(folder->path, '/') + 1, ops) != DQN_OK) {
+void dqn_run_folder_point_latest(const char *path, const struct dqn_file_ops *ops) {
+    char output[DQN_TEXT_MAX];
+    const char *slash = strrchr(path, '/');
+    if (dqn_run_folder_of(output, sizeof output, path) != DQN_OK ||
+        point_latest(output, slash != NULL ? slash + 1 : path, or_system(ops)) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
     }
 }
 
-/* A folder of its own in the output folder, which is locked. */
+/* ---- creating ---- */
+
+/* A folder of its own. */
 static enum dqn_status open_new(struct dqn_run_folder *out, const char *path,
                                 const struct dqn_file_ops *ops) {
     enum dqn_status status = dqn_run_folder_open(out, path, ops);
@@ -432,18 +282,15 @@ enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *ou
         return dqn_fail(DQN_ERR_CONFIG, "output = \"\": name a folder");
     }
     DQN_TRY(dqn_made_folders_make(&above, output, ops));
-    int lock = lock_output(output);
-    enum dqn_status status = claim_folder(path, sizeof path, output, name, &above, &lock, ops);
+    enum dqn_status status = claim_folder(path, sizeof path, output, name, &above, ops);
     if (status == DQN_OK) {
         status = open_new(out, path, ops);
     }
     if (status == DQN_OK) {
         out->above = above;
-        take_latest(out, output, ops);
     } else {
         dqn_made_folders_remove(&above);
     }
-    unlock_output(lock);
     return status;
 }
 
@@ -475,119 +322,31 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
     struct dqn_run_folder_undo undo;
     const bool more = holds_more(folder->path);
     dqn_run_folder_close(folder);
-    if (more || dqn_run_folder_undo_plan(&undo, folder) != DQN_OK) {
+    if (more) {
         return;
     }
+    dqn_run_folder_undo_plan(&undo, folder);
     snprintf(config, sizeof config, "%s/config.yaml", folder->path);
     ops->unlink(ops->context, config);
     dqn_run_folder_undo(&undo);
 }
 
-enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
-                                         const struct dqn_run_folder *folder) {
+void dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
+                              const struct dqn_run_folder *folder) {
     out->above = folder->above;
-    out->before = folder->before;
-    DQN_TRY(dqn_run_folder_of(out->output, sizeof out->output, folder->path));
     snprintf(out->folder, sizeof out->folder, "%s", folder->path);
-    snprintf(out->name, sizeof out->name, "%s", strrchr(folder->path, '/') + 1);
     snprintf(out->lock, sizeof out->lock, "%s/lock", folder->path);
     snprintf(out->metrics, sizeof out->metrics, "%s/metrics.csv", folder->path);
     snprintf(out->fresh_metrics, sizeof out->fresh_metrics, "%s/metrics.csv.new", folder->path);
-    snprintf(out->latest, sizeof out->latest, "%s/latest", out->output);
-    return dqn_file_temporary(out->temporary, sizeof out->temporary, out->latest);
-}
-
-/* The first of the texts that is no run's which is gone; NULL = none. */
-static const char *find_earlier(const struct dqn_run_folder_undo *undo) {
-    char path[DQN_TEXT_MAX + DQN_LINK_MAX];
-    const size_t length = strlen(undo->output);
-    const char *text = undo->before.bytes;
-    struct stat info;
-    memcpy(path, undo->output, length);
-    path[length] = '/';
-    for (size_t i = 0; i < undo->before.n; i++, text += strlen(text) + 1) {
-        memcpy(path + length + 1, text, strlen(text) + 1);
-        if (!is_run_name(text) || lstat(path, &info) == 0) {
-            return text;
-        }
-    }
-    return NULL;
-}
-
-/* Gives output/latest back what it was, while it still names the run. */
-static void undo_latest(const struct dqn_run_folder_undo *undo) {
-    char now[DQN_LINK_MAX];
-    const ssize_t length = readlink(undo->latest, now, sizeof now - 1);
-    now[length > 0 ? length : 0] = '\0';
-    if (length <= 0 || strcmp(now, undo->name) != 0) {
-        return;
-    }
-    const char *const earlier = find_earlier(undo);
-    unlink(undo->temporary);
-    if (earlier == NULL || symlink(earlier, undo->temporary) != 0 ||
-        rename(undo->temporary, undo->latest) != 0) {
-        unlink(undo->temporary);
-        unlink(undo->latest); /* none is better than one that leads nowhere */
-    }
-}
-
-static uintmax_t parse_digits(const char **at) {
-    uintmax_t number = 0;
-    for (; **at >= '0' && **at <= '9'; ++*at) {
-        number = 10 * number + (uintmax_t)(**at - '0');
-    }
-    return number;
-}
-
-/* Adds the folders that other runs made and handed on. */
-static void add_made(struct dqn_made_folders *above, const char *notes) {
-    for (const char *line = notes; *line != '\0'; line = next_line(line)) {
-        if (is_note(line, noted_made)) {
-            const char *at = line + strlen(noted_made);
-            const uintmax_t device = parse_digits(&at);
-            at += *at == ':' ? 1 : 0;
-            dqn_made_folders_share(above, device, parse_digits(&at));
-        }
-    }
-}
-
-/* Folders in which other runs are go with the last of them that does not begin: the one that latest
- * names now is told. */
-static void hand_on(const struct dqn_run_folder_undo *undo, const char *notes) {
-    char heir[DQN_LINK_MAX], path[LOCK_PATH_MAX];
-    const ssize_t length = readlink(undo->latest, heir, sizeof heir - 1);
-    heir[length > 0 ? length : 0] = '\0';
-    if (!is_run_name(heir)) {
-        return;
-    }
-    lock_of(path, undo->output, heir);
-    const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    for (const char *line = notes; fd >= 0 && *line != '\0'; line = next_line(line)) {
-        if (is_note(line, noted_made)) {
-            const ssize_t written = write(fd, line, (size_t)(next_line(line) - line));
-            (void)written; /* then an empty folder stays */
-        }
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
 }
 
 void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
-    char notes[NOTES_MAX];
-    struct dqn_made_folders above = undo->above;
     unlink(undo->fresh_metrics); /* first: what is not there cannot take the other's place */
     unlink(undo->metrics);
-    const int lock = lock_output(undo->output); /* other runs see all or nothing of this */
-    read_notes(undo->lock, notes);
     unlink(undo->lock);
     if (rmdir(undo->folder) == 0) {
-        undo_latest(undo);
-        add_made(&above, notes);
-        dqn_made_folders_remove(&above);
-        hand_on(undo, notes);
+        dqn_made_folders_remove(&undo->above);
     }
-    unlock_output(lock);
 }
 
 enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {

@@ -4,7 +4,7 @@
  *   epoch-000012.h5         checkpoint after 12 epochs
  *   epoch-000012-partial.h5 inside the 13th epoch (the run was interrupted)
  *   best.h5                 the one with the best evaluation, with its permission bits
- *   lock                    held while a process trains here; its number, and what the run found
+ *   lock                    held while a process trains here
  *   .tmp-<pid>-*            unfinished; removed when the next run opens the folder */
 #ifndef DQN_RUN_FOLDER_H
 #define DQN_RUN_FOLDER_H
@@ -14,24 +14,14 @@
 #include "file_ops.h"
 #include "made_folders.h"
 
-enum { DQN_LINK_MAX = 4096, DQN_LATEST_MAX = 16 }; /* bytes of a symbolic link's text and its end */
-
-/* Texts that the link output/latest had, newest first. More than one, because the run that it named
- * last may not begin either and be gone. */
-struct dqn_latest_texts {
-    size_t n, size;
-    char bytes[2 * DQN_LINK_MAX]; /* [size]: n texts one after another, each with its end */
-};
-
 struct dqn_run_folder {
     char path[DQN_TEXT_MAX];
-    int lock;                       /* open lock file; -1 = none */
-    struct dqn_latest_texts before; /* before a create */
-    struct dqn_made_folders above;  /* output folder and parents, as far as it made them */
+    int lock;                      /* open lock file; -1 = none */
+    struct dqn_made_folders above; /* output folder and parents, as far as a create made them */
 };
 
 /* Makes the output folder (and its parents) when missing, then a new folder output/<name>-<n>, n
- * the lowest that is free, takes its lock, probes it and points output/latest at it.
+ * the lowest that is free, takes its lock and probes it.
  * DQN_ERR_CONFIG for a name that is no plain file name; DQN_ERR_DISK with path and reason. */
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
                                       const char *name, const struct dqn_file_ops *ops);
@@ -41,12 +31,12 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
                                     const struct dqn_file_ops *ops);
 /* Gives the lock back. */
 void dqn_run_folder_close(struct dqn_run_folder *folder);
+/* Makes output/latest lead to the run, which begins. A person's own file or folder of that name
+ * stays; what hinders is only said. */
+void dqn_run_folder_point_latest(const char *path, const struct dqn_file_ops *ops);
 /* For a run that was created and could not begin: removes the folder, unless it holds more than its
  * config.yaml, its lock and an empty metrics.csv (or the new one that was to take its place), and
- * the folders above that were made for it, or for others that did not begin, where nothing
- * else is in them. Where output/latest
- * still names the run, it gets what it was before, but for runs that are gone too; without any it
- * goes. */
+ * the folders above that were made for it, where nothing else is in them. */
 void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file_ops *ops);
 
 /* The same from inside a signal handler, for a run that has not begun: paths made beforehand, and
@@ -54,14 +44,9 @@ void dqn_run_folder_discard(struct dqn_run_folder *folder, const struct dqn_file
 struct dqn_run_folder_undo {
     char folder[DQN_TEXT_MAX], lock[DQN_TEXT_MAX + 16];
     char metrics[DQN_TEXT_MAX + 16], fresh_metrics[DQN_TEXT_MAX + 16];
-    char latest[DQN_TEXT_MAX + 16], temporary[DQN_TEXT_MAX + 48];
-    char name[DQN_TEXT_MAX]; /* of the run: the text of latest */
-    struct dqn_latest_texts before;
-    char output[DQN_TEXT_MAX];
     struct dqn_made_folders above;
 };
-enum dqn_status dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out,
-                                         const struct dqn_run_folder *folder);
+void dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out, const struct dqn_run_folder *folder);
 void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo);
 
 /* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */

@@ -426,10 +426,11 @@ static enum dqn_status check_finished(const struct dqn_walk_options *o, const st
     return status;
 }
 
-/* *begun: the trainer was created, on the data of the folds. */
+/* *begun: the trainer was created, on the data of the folds; `points`: then latest leads here. */
 static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_walk *walk,
                              const struct dqn_config *config, const struct run_place *place,
-                             bool first, struct dqn_walk_run *run, bool *begun, bool *stopped) {
+                             bool first, bool points, struct dqn_walk_run *run, bool *begun,
+                             bool *stopped) {
     const struct dqn_trainer_options options = {
         .config = config,
         .folder = place->folder,
@@ -452,6 +453,9 @@ static enum dqn_status train(const struct dqn_walk_options *o, const struct dqn_
         status = check_sha256(info->sha256, info->source, walk);
     }
     *begun = status == DQN_OK;
+    if (*begun && points) {
+        dqn_run_folder_point_latest(o->folder, NULL);
+    }
     if (status == DQN_OK) {
         status = dqn_trainer_run(trainer, stopped);
     }
@@ -491,7 +495,9 @@ static enum dqn_status do_run(const struct dqn_walk_options *o, const struct dqn
                  fold->first[1], fold->last[1] - 1, fold->first[2], fold->last[2] - 1);
     }
     const bool first = fold_index == 0 && run->seed == o->config->run.seed;
-    const enum dqn_status status = train(o, walk, config, place, first, run, &begins, stopped);
+    const bool points = o->points_latest && !*begun;
+    const enum dqn_status status =
+        train(o, walk, config, place, first, points, run, &begins, stopped);
     leave_run_folder(&folder, made && status != DQN_OK && !begins);
     *begun = *begun || begins;
     return status;

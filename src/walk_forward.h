@@ -59,6 +59,7 @@ struct dqn_walk_options {
     atomic_bool *reading;   /* gets true while data is read, which does not look at `stop`, and all
                                is saved: a signal may end the process; NULL = nobody asks */
     uint64_t stop_at_steps; /* ends the run in progress there; 0 = never (tests) */
+    bool points_latest;     /* output/latest leads to the folder once a run begins */
 };
 
 /* What can be said of a walk-forward before anything is made or read: DQN_ERR_CONFIG for another

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "file_ops.h"
+#include "status_checks.h"
 #include "store_support.h"
 
 static char base[256];
@@ -25,13 +26,6 @@ static void teardown(void) {
 }
 
 TestSuite(file_ops, .init = setup, .fini = teardown);
-
-#define OK(call) cr_assert_eq((call), DQN_OK, "%s", dqn_error_text())
-#define FAILS(call, status, part)                                                                  \
-    do {                                                                                           \
-        cr_assert_eq((call), (status), "%s", dqn_error_text());                                    \
-        cr_assert_not_null(strstr(dqn_error_text(), (part)), "%s", dqn_error_text());              \
-    } while (0)
 
 static int bits(const char *path) {
     struct stat info;
