@@ -157,13 +157,24 @@ static enum dqn_status remove_temporaries(const char *path, const struct dqn_fil
 
 /* ---- opening ---- */
 
+/* That the names of all files fit behind the folder's path: a save may not fail for that. */
+static enum dqn_status check_room(const char *path) {
+    static const char longest[] = "/.tmp-4194304-superseded-1000000-epoch-1000000-partial.h5";
+    enum { MOST = DQN_TEXT_MAX - sizeof longest };
+    if (strlen(path) > MOST) {
+        return dqn_fail(DQN_ERR_CONFIG,
+                        "%s: the path of this run's folder has %zu bytes; it may have %d, so that "
+                        "its files have names; use a shorter output or name",
+                        path, strlen(path), (int)MOST);
+    }
+    return DQN_OK;
+}
+
 enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path,
                                     const struct dqn_file_ops *ops) {
     ops = or_system(ops);
     *out = (struct dqn_run_folder){.lock = -1};
-    if (strlen(path) >= sizeof out->path) {
-        return too_long(path, sizeof out->path);
-    }
+    DQN_TRY(check_room(path));
     snprintf(out->path, sizeof out->path, "%s", path);
     enum dqn_status status = take_lock(out, ops);
     if (status == DQN_OK) {

@@ -604,6 +604,26 @@ Test(run_folder, just_the_folders_that_were_made_go) {
     }
 }
 
+/* A folder in which a checkpoint's name would be too long is refused before the training. */
+Test(run_folder, a_path_without_room_for_its_files_is_refused) {
+    char deep[DQN_TEXT_MAX] = "deep", name[] = "run";
+    struct dqn_run_folder run;
+    cr_assert_eq(chdir(base), 0);
+    while (strlen(deep) < 961 - strlen("/run-1") - 51) {
+        strcat(deep, "/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); /* 50 bytes */
+    }
+    while (strlen(deep) < 966 - strlen("/run-1")) {
+        strcat(deep, "y");
+    }
+    OK(dqn_run_folder_create(&run, deep, name, NULL));
+    save(run.path, 999999, true, false, 0);
+    dqn_run_folder_close(&run);
+    strcat(deep, "z");
+    FAILS(dqn_run_folder_create(&run, deep, name, NULL), DQN_ERR_CONFIG,
+          "has 967 bytes; it may have 966,");
+    cr_expect_not(exists(deep), "a folder is left");
+}
+
 static int mkdir_calls, mkdir_fails_at;
 
 static int failing_mkdir(void *context, const char *path, int mode) {
