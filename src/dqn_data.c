@@ -162,7 +162,7 @@ static enum dqn_status write_bars(const struct dqn_bars *bars, const char *path,
                                   const struct dqn_config *config) {
     DQN_TRY(names_hdf5(path) ? dqn_bars_write_hdf5(bars, path, &config->data)
                              : dqn_bars_write_csv(bars, path));
-    if (strcmp(path, "-") != 0) {
+    if (!dqn_file_is_standard_output(path)) {
         say_written(bars, path);
     }
     return DQN_OK;

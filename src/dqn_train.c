@@ -359,7 +359,7 @@ static enum dqn_status open_folder(const struct dqn_config *config, const char *
         return dqn_run_folder_open(folder, resume, NULL);
     }
     if (resume != NULL) {
-        DQN_TRY(dqn_run_folder_of(output, sizeof output, resume));
+        DQN_TRY(dqn_file_folder(output, sizeof output, resume));
         return dqn_run_folder_open(folder, output, NULL);
     }
     run_name(config, name, sizeof name);
@@ -380,7 +380,7 @@ static enum dqn_status find_resume(const char *wanted, char *out, size_t size) {
     }
     snprintf(out, size, "%s", real);
     free(real);
-    DQN_TRY(dqn_run_folder_of(folder, sizeof folder, out));
+    DQN_TRY(dqn_file_folder(folder, sizeof folder, out));
     static const char *const own[] = {"config.yaml", "lock"};
     for (size_t i = 0; i < DQN_COUNT_OF(own); i++) {
         snprintf(file, sizeof file, "%s/%s", folder, own[i]);
@@ -414,15 +414,16 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         free(text);
         return DQN_OK;
     }
-    if (config->walk_forward.train > 0) {
-        if (dqn_cli_has(cli, "--init-from")) {
-            return dqn_fail(DQN_ERR_CONFIG, "--init-from does not go with walk_forward, whose runs "
-                                            "start afresh; see walk_forward.warm_start");
-        }
-        DQN_TRY(dqn_walk_check(config));
+    const bool walks = config->walk_forward.train > 0;
+    const char *init_from = dqn_cli_value(cli, "--init-from");
+    if (walks && init_from != NULL) {
+        return dqn_fail(DQN_ERR_CONFIG, "--init-from does not go with walk_forward, whose runs "
+                                        "start afresh; see walk_forward.warm_start");
     }
-    if (dqn_cli_has(cli, "--init-from")) {
-        DQN_TRY(dqn_trainer_check_init_from(config, dqn_cli_value(cli, "--init-from")));
+    if (walks) {
+        DQN_TRY(dqn_walk_check(config));
+    } else if (init_from != NULL) {
+        DQN_TRY(dqn_trainer_check_init_from(config, init_from));
     }
     struct dqn_run_folder folder;
     char *text = NULL;
@@ -431,7 +432,6 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
     install_handlers();
     enum dqn_status status =
         open_folder(config, wanted != NULL ? resume : NULL, walk_again, &folder);
-    const bool walks = config->walk_forward.train > 0;
     bool begun = false;
     if (status == DQN_OK) {
         if (wanted == NULL && !walks) {
@@ -449,9 +449,8 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
                          : status;
             begun = status == DQN_OK || *stopped; /* else a folder with results stays, too */
         } else {
-            status = train(config, text, folder.path, wanted != NULL ? resume : NULL,
-                           dqn_cli_value(cli, "--init-from"), dqn_cli_has(cli, "--quiet"), &begun,
-                           stopped);
+            status = train(config, text, folder.path, wanted != NULL ? resume : NULL, init_from,
+                           dqn_cli_has(cli, "--quiet"), &begun, stopped);
         }
         if (status == DQN_OK && *stopped) {
             dqn_warn(SAVED_TEXT, folder.path);

@@ -136,17 +136,23 @@ ssize_t dqn_file_read_at(const struct dqn_file_ops *ops, int fd, void *data, siz
     return (ssize_t)done;
 }
 
+/* ---- paths ---- */
+
+enum dqn_status dqn_file_folder(char *out, size_t size, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
+    if (length >= size) {
+        return dqn_fail(DQN_ERR_CONFIG, "%s: the path is longer than %zu bytes; use a shorter one",
+                        path, size - 1);
+    }
+    memcpy(out, slash == NULL ? "." : path, length);
+    out[length] = '\0';
+    return DQN_OK;
+}
+
 /* ---- temporaries ---- */
 
 static const char temporary_prefix[] = ".tmp-";
-
-/* The folder that holds `path`, cut off where it is longer than `size` - 1, which no path is that
- * the system takes. */
-static void folder_of(char *out, size_t size, const char *path) {
-    const char *slash = strrchr(path, '/');
-    const size_t length = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
-    snprintf(out, size, "%.*s", (int)length, slash != NULL ? path : ".");
-}
 
 enum dqn_status dqn_file_temporary(char *out, size_t size, const char *path) {
     const char *slash = strrchr(path, '/');
@@ -235,7 +241,7 @@ enum dqn_status dqn_file_check_target(const char *path) {
     struct stat info;
     DQN_TRY(check_kind(path));
     DQN_TRY(dqn_file_temporary(temporary, sizeof temporary, path));
-    folder_of(folder, sizeof folder, path);
+    DQN_TRY(dqn_file_folder(folder, sizeof folder, path));
     DQN_TRY(dqn_file_check_folder(path, folder));
     if (lstat(temporary, &info) != 0 && errno != ENOENT) { /* the longer name of the two */
         return dqn_fail(DQN_ERR_DISK, "%s: cannot be written: %s; name another file", path,
@@ -290,7 +296,9 @@ static bool follow_link(char *path) {
     char text[4096], folder[4096], to[2 * 4096];
     const ssize_t length = readlink(path, text, sizeof text - 1);
     text[length > 0 ? length : 0] = '\0';
-    folder_of(folder, sizeof folder, path);
+    if (dqn_file_folder(folder, sizeof folder, path) != DQN_OK) {
+        return false;
+    }
     const int n = text[0] == '/' ? snprintf(to, sizeof to, "%s", text)
                                  : snprintf(to, sizeof to, "%s/%s", folder, text);
     if (length <= 0 || n >= 4096) {
@@ -326,7 +334,7 @@ enum dqn_status dqn_file_sync_folder(const struct dqn_file_ops *ops, const char 
     ops = or_system(ops);
     char folder[4096];
     enum dqn_status status = DQN_OK;
-    folder_of(folder, sizeof folder, path);
+    DQN_TRY(dqn_file_folder(folder, sizeof folder, path));
     const int fd = ops->open(ops->context, folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         return dqn_fail(DQN_ERR_DISK, "%s: the folder cannot be opened to sync it: %s", folder,

@@ -44,6 +44,8 @@ bool dqn_file_is_temporary(const char *name);
  * something of that name is there that is no plain file (a symbolic link, folder, pipe, socket,
  * device), which would be replaced, and when its folder is missing or takes no files. */
 enum dqn_status dqn_file_check_target(const char *path);
+/* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */
+enum dqn_status dqn_file_folder(char *out, size_t size, const char *path);
 /* DQN_ERR_CONFIG, naming both, when `output` is a plain file that is read as `input`, by whatever
  * path, hard or symbolic link: writing would replace it. */
 enum dqn_status dqn_file_check_apart(const char *output, const char *input);

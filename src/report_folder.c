@@ -9,7 +9,6 @@
 #include "made_folders.h"
 #include "market/report_csv.h"
 #include "market/report_html.h"
-#include "run_folder.h"
 #include "unfinished.h"
 #include "walk_forward.h"
 
@@ -144,7 +143,7 @@ static enum dqn_status check_folder(const char *folder, bool *there) {
            strcmp(nearest, ".") != 0) {
         *there = false;
         DQN_TRY(dqn_file_check_link(folder, nearest));
-        DQN_TRY(dqn_run_folder_of(above, sizeof above, nearest));
+        DQN_TRY(dqn_file_folder(above, sizeof above, nearest));
         memcpy(nearest, above, sizeof nearest);
     }
     DQN_TRY(dqn_file_check_folder(folder, nearest));

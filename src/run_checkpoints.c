@@ -380,7 +380,7 @@ static enum dqn_status resolve_file(char *out, size_t size, const char *path) {
     char reason[2048], folder[DQN_TEXT_MAX];
     snprintf(reason, sizeof reason, "%s", dqn_error_text());
     struct list list = {.n = 0};
-    if (dqn_run_folder_of(folder, sizeof folder, path) != DQN_OK ||
+    if (dqn_file_folder(folder, sizeof folder, path) != DQN_OK ||
         list_folder(&list, folder) != DQN_OK) {
         return dqn_fail(status, "%s", reason);
     }

@@ -257,7 +257,7 @@ static enum dqn_status point_latest(const char *output, const char *text,
 void dqn_run_folder_point_latest(const char *path, const struct dqn_file_ops *ops) {
     char output[DQN_TEXT_MAX];
     const char *slash = strrchr(path, '/');
-    if (dqn_run_folder_of(output, sizeof output, path) != DQN_OK ||
+    if (dqn_file_folder(output, sizeof output, path) != DQN_OK ||
         point_latest(output, slash != NULL ? slash + 1 : path, or_system(ops)) != DQN_OK) {
         dqn_warn("%s/latest does not point at this run: %s", output, dqn_error_text());
     }
@@ -358,17 +358,6 @@ void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo) {
     if (rmdir(undo->folder) == 0) {
         dqn_made_folders_remove(&undo->above);
     }
-}
-
-enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file) {
-    const char *slash = strrchr(file, '/');
-    const size_t length = slash == NULL ? 1 : slash == file ? 1 : (size_t)(slash - file);
-    if (length >= size) {
-        return too_long(file, size);
-    }
-    memcpy(out, slash == NULL ? "." : file, length);
-    out[length] = '\0';
-    return DQN_OK;
 }
 
 enum dqn_status dqn_run_folder_write_config(const char *path, const char *text,

@@ -26,7 +26,8 @@ struct dqn_run_folder {
 enum dqn_status dqn_run_folder_create(struct dqn_run_folder *out, const char *output,
                                       const char *name, const struct dqn_file_ops *ops);
 /* Opens an existing run folder to go on in it: lock, left-over temporaries removed, probe.
- * DQN_ERR_BUSY when another process trains in it. */
+ * DQN_ERR_BUSY when another process trains in it; DQN_ERR_CONFIG when its path leaves no room for
+ * the names of its files. */
 enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path,
                                     const struct dqn_file_ops *ops);
 /* Gives the lock back. */
@@ -48,9 +49,6 @@ struct dqn_run_folder_undo {
 };
 void dqn_run_folder_undo_plan(struct dqn_run_folder_undo *out, const struct dqn_run_folder *folder);
 void dqn_run_folder_undo(const struct dqn_run_folder_undo *undo);
-
-/* Folder of a file's path: "." where it has none. DQN_ERR_CONFIG when it is too long. */
-enum dqn_status dqn_run_folder_of(char *out, size_t size, const char *file);
 
 /* Creates, writes, syncs and removes a file there: saving will not fail for want of rights. */
 enum dqn_status dqn_run_folder_probe(const char *path, const struct dqn_file_ops *ops);

@@ -207,9 +207,8 @@ static enum dqn_status describe_network(const struct dqn_config *config, char *t
     return DQN_OK;
 }
 
-/* That the checkpoint's network is as the configuration's. */
-static enum dqn_status check_network(const struct dqn_checkpoint *file,
-                                     const struct dqn_config *config, struct dqn_config *saved) {
+static enum dqn_status compare_networks(const struct dqn_checkpoint *file,
+                                        const struct dqn_config *config, struct dqn_config *saved) {
     const char *path = dqn_checkpoint_path(file);
     char own[640], other[640];
     size_t n_own = 0, n_other = 0;
@@ -227,15 +226,20 @@ static enum dqn_status check_network(const struct dqn_checkpoint *file,
     return dqn_checkpoint_check_buffer(file, &like);
 }
 
+/* That the checkpoint's network is as the configuration's. */
+static enum dqn_status check_network(const struct dqn_checkpoint *file,
+                                     const struct dqn_config *config) {
+    struct dqn_config *saved = NULL;
+    DQN_TRY(dqn_alloc((void **)&saved, 1, sizeof *saved, "a configuration"));
+    const enum dqn_status status = compare_networks(file, config, saved);
+    free(saved);
+    return status;
+}
+
 enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, const char *path) {
     struct dqn_checkpoint *file = NULL;
-    struct dqn_config *saved = NULL;
     DQN_TRY(dqn_checkpoint_open(&file, path));
-    enum dqn_status status = dqn_alloc((void **)&saved, 1, sizeof *saved, "a configuration");
-    if (status == DQN_OK) {
-        status = check_network(file, config, saved);
-    }
-    free(saved);
+    const enum dqn_status status = check_network(file, config);
     dqn_checkpoint_close(file);
     return status;
 }
@@ -243,10 +247,11 @@ enum dqn_status dqn_trainer_check_init_from(const struct dqn_config *config, con
 enum dqn_status dqn_saver_init_from(struct dqn_trainer *t, const char *path) {
     static const char *const names[] = {"nn/params"};
     struct dqn_checkpoint *file = NULL;
-    DQN_TRY(dqn_trainer_check_init_from(&t->config, path));
     DQN_TRY(dqn_checkpoint_open(&file, path));
-    enum dqn_status status =
-        dqn_checkpoint_load_buffers(file, t->arena, t->queue, names, DQN_COUNT_OF(names));
+    enum dqn_status status = check_network(file, &t->config);
+    if (status == DQN_OK) {
+        status = dqn_checkpoint_load_buffers(file, t->arena, t->queue, names, DQN_COUNT_OF(names));
+    }
     dqn_checkpoint_close(file);
     if (status == DQN_OK) {
         status = dqn_learner_copy_target(t->learner, t->queue);

@@ -201,11 +201,11 @@ Test(run_folder, config_is_written_whole) {
     cr_assert(size == 9 && memcmp(text, "seed: 22\n", 9) == 0);
     free(text);
     char path[64];
-    OK(dqn_run_folder_of(path, sizeof path, "a/b/c.h5"));
+    OK(dqn_file_folder(path, sizeof path, "a/b/c.h5"));
     cr_assert_str_eq(path, "a/b");
-    OK(dqn_run_folder_of(path, sizeof path, "c.h5"));
+    OK(dqn_file_folder(path, sizeof path, "c.h5"));
     cr_assert_str_eq(path, ".");
-    OK(dqn_run_folder_of(path, sizeof path, "/c.h5"));
+    OK(dqn_file_folder(path, sizeof path, "/c.h5"));
     cr_assert_str_eq(path, "/");
     dqn_run_folder_close(&folder);
 }
