@@ -291,13 +291,15 @@ static enum dqn_status begin_in_folder(const char *folder, const char *resume,
                                        const char *config_text) {
     if (resume != NULL) {
         DQN_TRY(dqn_run_folder_supersede(folder, resume, NULL));
-    } else {
+    }
+    DQN_TRY(dqn_run_folder_write_config(folder, config_text, NULL));
+    if (resume == NULL) {
         dqn_run_folder_point_latest(folder, NULL);
     }
-    return dqn_run_folder_write_config(folder, config_text, NULL);
+    return DQN_OK;
 }
 
-/* *begun: the trainer was created, the folder belongs to a run. */
+/* *begun: the trainer was created and its configuration written, the folder belongs to a run. */
 static enum dqn_status train(const struct dqn_config *config, const char *config_text,
                              const char *folder, const char *resume, const char *init_from,
                              bool quiet, bool *begun, bool *stopped) {
@@ -312,8 +314,8 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
     const enum dqn_status created = dqn_trainer_create(&trainer, &trainer_options);
     atomic_store(&phase, TRAINING);
     DQN_TRY(created);
-    *begun = true;
     enum dqn_status status = begin_in_folder(folder, resume, config_text);
+    *begun = status == DQN_OK;
     if (status == DQN_OK) {
         status = dqn_trainer_run(trainer, stopped);
     }
@@ -325,9 +327,9 @@ static enum dqn_status train(const struct dqn_config *config, const char *config
 }
 
 static enum dqn_status train_walk(const struct dqn_config *config, const char *folder,
-                                  const struct dqn_cli *cli, bool is_new, bool *stopped) {
+                                  const struct dqn_cli *cli, bool *stopped) {
     const struct dqn_walk_options walk_options = {.config = config,
-                                                  .points_latest = is_new,
+                                                  .points_latest = true,
                                                   .folder = folder,
                                                   .quiet = dqn_cli_has(cli, "--quiet"),
                                                   .stop = &stop_signal,
@@ -444,9 +446,7 @@ static enum dqn_status run(const struct dqn_cli *cli, struct dqn_config *config,
         }
         stop_holding();
         if (walks) {
-            status = status == DQN_OK
-                         ? train_walk(config, folder.path, cli, wanted == NULL, stopped)
-                         : status;
+            status = status == DQN_OK ? train_walk(config, folder.path, cli, stopped) : status;
             begun = status == DQN_OK || *stopped; /* else a folder with results stays, too */
         } else {
             status = train(config, text, folder.path, wanted != NULL ? resume : NULL, init_from,

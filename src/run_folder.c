@@ -174,8 +174,8 @@ enum dqn_status dqn_run_folder_open(struct dqn_run_folder *out, const char *path
                                     const struct dqn_file_ops *ops) {
     ops = or_system(ops);
     *out = (struct dqn_run_folder){.lock = -1};
-    DQN_TRY(check_room(path));
     snprintf(out->path, sizeof out->path, "%s", path);
+    DQN_TRY(check_room(path));
     enum dqn_status status = take_lock(out, ops);
     if (status == DQN_OK) {
         status = remove_temporaries(path, ops);

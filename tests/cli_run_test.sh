@@ -206,6 +206,22 @@ for round in 1 2 3; do
   [ "$(ls -A crowd | tr '\n' ' ')" = 'latest short-1 ' ] || fail "round $round: left: $(ls -A crowd)"
   rm -r crowd
 done
+# A start that cannot write its configuration, for want of descriptors, is none.
+for n in 4 5 6 7; do
+  if ! (ulimit -n $n && exec "$train" short.yaml --set output=poor --quiet) >/dev/null 2>&1; then
+    [ ! -e poor ] || fail "ulimit -n $n: a run that did not begin leaves $(find poor)"
+  fi
+  rm -rf poor
+done
+# A walk-forward whose runs' folders have no room for their files' names.
+deep=$PWD/long
+while [ ${#deep} -lt 740 ]; do deep=$deep/$(printf '%49s' '' | tr ' ' x); done
+deep=$deep/$(printf "%$((954 - ${#deep} - 1))s" '' | tr ' ' y)
+expect 2 "$train" --set env.name=trading --set device=cpu --set walk_forward.train=600 \
+  --set walk_forward.validation=200 --set walk_forward.test=200 --set synthetic.bars=3000 \
+  printed.yaml --name w --set "output=$deep"
+says err "of this run's folder has"
+[ ! -e long ] || fail "a walk-forward that cannot begin leaves $(find long | tail -2)"
 # Of the folders above a run just those that were made go.
 mkdir keep
 for output in r1/../keep p9/./y p9/. p9/x/. p9/x/../z "new/$(printf '%256s' '' | tr ' ' x)"; do
