@@ -99,7 +99,7 @@ static __device__ __forceinline__ void dqn_tile_load_rows(const struct dqn_tile 
                                                           const float *x, unsigned ld,
                                                           unsigned n_rows, float *to) {
     const unsigned quarters = ld / 4;
-    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < n_rows * quarters; i += DQN_TILE_THREADS) {
         const unsigned row = i / quarters, column = i % quarters * 4;
         const float4 v = row < tile->n_rows
                              ? *(const float4 *)(x + (tile->first_row + row) * ld + column)
