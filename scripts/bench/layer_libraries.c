@@ -2,12 +2,13 @@
  * cuDNN with product, bias and activation as one operation graph.
  *     cc -O2 -std=c17 -I$CUDA/include layer_libraries.c -o layer_libraries -L$CUDA/lib64 \
  *         -lcublasLt -lcudnn -lcudart -lm
- *     LD_LIBRARY_PATH=$CUDA/lib64 ./layer_libraries
+ *     LD_LIBRARY_PATH=$CUDA/lib64 ./layer_libraries [WIDTH]
  * cuDNN compiles kernels when it makes a plan, with libnvrtc, which must be found too.
  *
- * Layers: of a network 51-256-256-45 with rows padded to 4 floats; x [B, in], W [out, in] and
- * y [B, out] row-major; hidden layers with relu and with tanh, the last one linear. cuBLASLt has
- * no tanh: there it computes x W^T + b alone, and the activation would be one kernel more.
+ * Layers: of a network 51-WIDTH-WIDTH-45 (8 to 1024, a multiple of 8; 256) with rows padded to 4
+ * floats; x [B, in], W [out, in] and y [B, out] row-major; hidden layers with relu and with tanh,
+ * the last one linear. cuBLASLt has no tanh: there it computes x W^T + b alone, and the activation
+ * would be one kernel more.
  *
  * cuBLASLt: first is the first algorithm found when asked as kernels/nn_gemm_cuda.cu asks (no
  * workspace, no split sums); best is the best of it and of 5 that may use 32 MB.
@@ -15,6 +16,8 @@
  * when that gives none, B, then the fallback list). Its float product may use TF32 by itself: for
  * fp32, engines are left out that use tensor cores, convert inputs or sum in reduced precision,
  * as their numerical notes say.
+ *
+ * plan ms: what the making of a plan by cuDNN takes, the mean of those timed.
  *
  * Times: microseconds a layer; 64 layers in a CUDA graph, 20 launches, median of 9.
  * Residual: |y - reference| / max(1, |reference|), reference in double, the worst of 64 elements
@@ -29,9 +32,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { REPEATS = 64, LAUNCHES = 20, ROUNDS = 9, PLANS = 5, ASKED = 16, SAMPLE = 64 };
-enum { MAX_BATCH = 4096, MAX_WIDTH = 256, ALIGNMENT = 16, WORKSPACE = 32 << 20 };
+enum { MAX_BATCH = 4096, MAX_WIDTH = 1024, ALIGNMENT = 16, WORKSPACE = 32 << 20 };
 enum { MAX_CONFIGS = 64, MAX_MADE = 32 + 3 * (1 + 3 * MAX_CONFIGS) }; /* of three modes */
 enum { ID_X = 1, ID_W, ID_B, ID_Y, ID_SUM, ID_BIASED }; /* the last two stay inside of the graph */
 enum library { CUDA_RUNTIME, CUBLASLT, CUDNN_GRAPH };
@@ -52,6 +56,7 @@ struct result {
     int n_timed;
     struct plan first, best;
     double first_us, best_us, residual;
+    double making_ms; /* of cuDNN's plans together */
 };
 
 static cudaStream_t stream;
@@ -204,10 +209,11 @@ static double worst_residual(enum activation act) {
     return worst;
 }
 
-static void time_plan(const struct plan *p, enum activation act, struct result *r) {
+/* False when the plan cannot be recorded. */
+static bool time_plan(const struct plan *p, enum activation act, struct result *r) {
     cudaGraphExec_t graph = record(p);
     if (graph == NULL) {
-        return;
+        return false;
     }
     CUDA(cudaMemsetAsync(y, 0xff, sizeof(float) * (size_t)(batch * out), stream)); /* NaN */
     const double us = time_graph(graph);
@@ -222,6 +228,7 @@ static void time_plan(const struct plan *p, enum activation act, struct result *
     }
     r->residual = fmax(r->residual, worst_residual(act));
     r->n_timed++;
+    return true;
 }
 
 /* ---- cuBLASLt ---- */
@@ -282,7 +289,7 @@ static void time_lt(bool as_project, struct result *r) {
         if (found[i].state == CUBLAS_STATUS_SUCCESS) {
             const struct plan p = {.algorithm = found[i].algo,
                                    .workspace_bytes = found[i].workspaceSize};
-            time_plan(&p, activation == RELU ? RELU : LINEAR, r);
+            (void)time_plan(&p, activation == RELU ? RELU : LINEAR, r);
             n_tried++;
         }
     }
@@ -430,6 +437,12 @@ static bool name_engine(descriptor config, struct plan *p) {
     return full;
 }
 
+static double now_ms(void) {
+    struct timespec now;
+    (void)timespec_get(&now, TIME_UTC);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
+
 /* False when the configuration cannot be had within the workspace. */
 static bool make_execution(descriptor config, struct plan *p) {
     int64_t bytes = 0, n = 0;
@@ -456,8 +469,13 @@ static void time_dnn(struct result *r) {
             struct plan p = {.execution = NULL};
             if (!name_engine(configs[i], &p) && !tf32) {
                 (void)refuse(p.name, "this engine computes in less than full precision");
-            } else if (make_execution(configs[i], &p)) {
-                time_plan(&p, activation, r);
+                continue;
+            }
+            const double start_ms = now_ms();
+            const bool is_made = make_execution(configs[i], &p);
+            const double making_ms = now_ms() - start_ms;
+            if (is_made && time_plan(&p, activation, r)) {
+                r->making_ms += making_ms;
             }
         }
     }
@@ -499,7 +517,8 @@ static bool run_layer(void) {
     time_dnn(&fused);
     print_result("cuDNN", &fused, fused.first_us);
     if (fused.n_timed > 0) {
-        printf(" %s %s of %d", fused.first.name, fused.best.name, fused.n_timed);
+        printf(" %4.0f | %s %s of %d", fused.making_ms / fused.n_timed, fused.first.name,
+               fused.best.name, fused.n_timed);
     }
     printf("%s\n", activation == TANH ? " (cuBLASLt: bias alone)" : "");
     fflush(stdout);
@@ -519,7 +538,7 @@ static float *upload(float *host, size_t n, float scale) {
     return device;
 }
 
-static void start(void) {
+static void start(int width) {
     struct cudaDeviceProp device;
     int runtime = 0, driver = 0;
     CUDA(cudaGetDeviceProperties(&device, 0));
@@ -531,7 +550,7 @@ static void start(void) {
     CUDNN(cudnnSetStream(dnn, stream));
     CUDA(cudaMalloc(&workspace, WORKSPACE));
     x = upload(host_x, MAX_BATCH * MAX_WIDTH, 1.0f);
-    w = upload(host_w, MAX_WIDTH * MAX_WIDTH, 3.0f / 16.0f); /* y of size 1 at 256 inputs */
+    w = upload(host_w, MAX_WIDTH * MAX_WIDTH, 3.0f / sqrtf((float)width)); /* sums of size 1 */
     bias = upload(host_bias, MAX_WIDTH, 1.0f);
     y = upload(host_y, MAX_BATCH * MAX_WIDTH, 0.0f);
     CUDA(cudaDeviceSynchronize());
@@ -539,13 +558,19 @@ static void start(void) {
            device.minor, runtime, driver, cublasLtGetVersion(), cudnnGetVersion());
     printf(
         "batch layer    act    math | cuBLASLt us: first, best, residual | cuDNN us: first, best,"
-        " residual | cuDNN's engines [notes]: first, best, of plans timed\n");
+        " residual | plan ms | cuDNN's engines [notes]: first, best, of plans timed\n");
 }
 
-int main(void) {
-    static const int batches[] = {256, 1024, 4096}, widths[] = {52, 256, 256, 48};
+int main(int argc, char **argv) {
+    static const int batches[] = {256, 1024, 4096};
+    const int width = argc > 1 ? atoi(argv[1]) : 256, widths[] = {52, width, width, 48};
     bool right = true;
-    start();
+    if (argc > 2 || width < 8 || width > MAX_WIDTH || width % 8 != 0) {
+        fprintf(stderr, "usage: layer_libraries [WIDTH], a multiple of 8 from 8 to %d\n",
+                MAX_WIDTH);
+        return 2;
+    }
+    start(width);
     for (int i = 0; i < 3 * 3; i++) {
         const int layer = i % 3;
         batch = batches[i / 3];
