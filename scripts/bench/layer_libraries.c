@@ -19,7 +19,7 @@
  *
  * plan ms: what the making of a plan by cuDNN takes, the mean of those timed.
  *
- * Times: microseconds a layer; 64 layers in a CUDA graph, 20 launches, median of 9.
+ * Times: microseconds a layer; 64 layers in a CUDA graph.
  * Residual: |y - reference| / max(1, |reference|), reference in double, the worst of 64 elements
  * and of all plans timed; y is poisoned before each. Above 5e-3, or with a NaN anywhere in y:
  * WRONG, and exit code 1. Exit code 2: a call failed that may not; its text is printed. */
@@ -34,7 +34,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { REPEATS = 64, LAUNCHES = 20, ROUNDS = 9, PLANS = 5, ASKED = 16, SAMPLE = 64 };
+#include "graph_timing.h"
+
+enum { REPEATS = 64, PLANS = 5, ASKED = 16, SAMPLE = 64 };
 enum { MAX_BATCH = 4096, MAX_WIDTH = 1024, ALIGNMENT = 16, WORKSPACE = 32 << 20 };
 enum { MAX_CONFIGS = 64, MAX_MADE = 32 + 3 * (1 + 3 * MAX_CONFIGS) }; /* of three modes */
 enum { ID_X = 1, ID_W, ID_B, ID_Y, ID_SUM, ID_BIASED }; /* the last two stay inside of the graph */
@@ -112,13 +114,12 @@ static bool offers(enum library library, int status, const char *call) {
     return status == 0 || refuse(call, status_text(library, status));
 }
 
-#define CUDA(call) must(CUDA_RUNTIME, (int)(call), #call)
 #define CUBLAS(call) must(CUBLASLT, (int)(call), #call)
 #define CUDNN(call) must(CUDNN_GRAPH, (int)(call), #call)
 #define CUBLAS_OFFERS(call) offers(CUBLASLT, (int)(call), #call)
 #define CUDNN_OFFERS(call) offers(CUDNN_GRAPH, (int)(call), #call)
 
-/* ---- running, timing, checking ---- */
+/* ---- running, checking ---- */
 
 static bool enqueue(const struct plan *p) {
     const float one = 1.0f, zero = 0.0f;
@@ -156,34 +157,6 @@ static cudaGraphExec_t record(const struct plan *p) {
     return executable;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
-/* Median microseconds a layer. */
-static double time_graph(cudaGraphExec_t graph) {
-    double us[ROUNDS];
-    cudaEvent_t start, end;
-    CUDA(cudaEventCreate(&start));
-    CUDA(cudaEventCreate(&end));
-    for (int i = -ROUNDS; i < ROUNDS; i++) { /* below 0: warm-up */
-        float ms = 0.0f;
-        CUDA(cudaEventRecord(start, stream));
-        for (int j = 0; j < LAUNCHES; j++) {
-            CUDA(cudaGraphLaunch(graph, stream));
-        }
-        CUDA(cudaEventRecord(end, stream));
-        CUDA(cudaEventSynchronize(end));
-        CUDA(cudaEventElapsedTime(&ms, start, end));
-        us[i < 0 ? 0 : i] = 1e3 * (double)ms / (LAUNCHES * REPEATS);
-    }
-    CUDA(cudaEventDestroy(start));
-    CUDA(cudaEventDestroy(end));
-    qsort(us, ROUNDS, sizeof us[0], by_size);
-    return us[ROUNDS / 2];
-}
-
 static double reference(int row, int column, enum activation act) {
     double sum = (double)host_bias[column];
     for (int i = 0; i < in; i++) {
@@ -216,7 +189,7 @@ static bool time_plan(const struct plan *p, enum activation act, struct result *
         return false;
     }
     CUDA(cudaMemsetAsync(y, 0xff, sizeof(float) * (size_t)(batch * out), stream)); /* NaN */
-    const double us = time_graph(graph);
+    const double us = time_graph(graph, stream) / REPEATS;
     CUDA(cudaGraphExecDestroy(graph));
     if (r->n_timed == 0) {
         r->first_us = us;
