@@ -96,17 +96,17 @@ enum dqn_status dqn_cuda_policy(struct dqn_queue *base, const struct dqn_forward
     return dqn_tile_policy(q, forward, act);
 }
 
-/* One kernel for all, or each pass on a stream of its own. Activations by cuDNN share the queue's
- * handle, so such nets go one after another. */
+/* One kernel for all, or each pass on a stream of its own. */
 static enum dqn_status cuda_forward_many(struct dqn_queue *base,
                                          const struct dqn_forward_args *args, size_t n) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
-    const bool apart = args->net->layer[0].activation == DQN_RELU && n <= DQN_SIDE_WEIGHTS;
+    const bool apart = n <= DQN_SIDE_WEIGHTS;
     DQN_TRY(check_agents(args->n_agents));
     DQN_TRY(dqn_cuda_need(q, DQN_SIDE_PARAMS));
     if (n <= DQN_TILE_PASSES && dqn_tile_serves(q, args->net)) {
         return dqn_tile_forward(q, args, n);
     }
+    (void)dqn_cudnn_serves(q, args->net->layer[0].activation); /* starts it before q is copied */
     for (size_t i = 1; i < n; i++) {
         struct dqn_cuda_queue beside = *q;
         if (!apart) {

@@ -31,7 +31,7 @@ bool dqn_cudnn_version(char *text, size_t size) {
            cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000;
 }
 
-static enum dqn_status fill(struct dqn_nn_cudnn *cudnn, cudaStream_t stream) {
+static enum dqn_status fill(struct dqn_nn_cudnn *cudnn) {
     static const struct {
         enum dqn_activation activation;
         cudnnActivationMode_t mode;
@@ -39,7 +39,6 @@ static enum dqn_status fill(struct dqn_nn_cudnn *cudnn, cudaStream_t stream) {
                  {DQN_ELU, CUDNN_ACTIVATION_ELU},
                  {DQN_SILU, CUDNN_ACTIVATION_SWISH}};
     TRY_CUDNN(cudnnCreate(&cudnn->handle));
-    TRY_CUDNN(cudnnSetStream(cudnn->handle, stream));
     TRY_CUDNN(cudnnCreateTensorDescriptor(&cudnn->tensor));
     for (size_t i = 0; i < DQN_COUNT_OF(modes); i++) {
         cudnnActivationDescriptor_t *at = &cudnn->activation[modes[i].activation];
@@ -74,7 +73,7 @@ static enum dqn_status create(struct dqn_cuda_queue *q) {
     void *memory = NULL;
     DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_nn_cudnn), "cuDNN's handles"));
     struct dqn_nn_cudnn *cudnn = (struct dqn_nn_cudnn *)memory;
-    const enum dqn_status status = fill(cudnn, q->stream);
+    const enum dqn_status status = fill(cudnn);
     if (status != DQN_OK) {
         dqn_cudnn_destroy(cudnn);
         return status;
@@ -107,6 +106,7 @@ enum dqn_status dqn_cudnn_activate(struct dqn_cuda_queue *q, enum dqn_activation
                                    size_t rows, size_t ld, const float *z, float *y) {
     struct dqn_nn_cudnn *cudnn = q->cudnn;
     const float one = 1.0f, zero = 0.0f;
+    TRY_CUDNN(cudnnSetStream(cudnn->handle, q->stream)); /* one of those beside each other */
     for (size_t first = 0, n = 0; first < rows; first += n) {
         DQN_TRY(describe(cudnn, rows - first, ld, &n));
         const size_t at = first * ld;
@@ -120,6 +120,7 @@ enum dqn_status dqn_cudnn_slope(struct dqn_cuda_queue *q, enum dqn_activation ac
                                 size_t rows, size_t ld, const float *y, const float *z, float *d) {
     struct dqn_nn_cudnn *cudnn = q->cudnn;
     const float one = 1.0f, zero = 0.0f;
+    TRY_CUDNN(cudnnSetStream(cudnn->handle, q->stream)); /* one of those beside each other */
     for (size_t first = 0, n = 0; first < rows; first += n) {
         DQN_TRY(describe(cudnn, rows - first, ld, &n));
         const size_t at = first * ld;
