@@ -7,8 +7,7 @@ struct step_space {
     size_t bytes;
 };
 
-/* Clusters an agent at most: the shortest ones have 16 rows. */
-static size_t most_parts(size_t batch) {
+static size_t count_parts(size_t batch) {
     return (batch + DQN_STEP_ROWS - 1) / DQN_STEP_ROWS;
 }
 
@@ -16,7 +15,7 @@ static struct step_space layout(const struct dqn_net *net, size_t n_agents, size
     struct step_space space;
     space.parts = 0;
     space.squares =
-        dqn_nn_align(space.parts + n_agents * most_parts(batch) * sizeof(struct dqn_step_part));
+        dqn_nn_align(space.parts + n_agents * count_parts(batch) * sizeof(struct dqn_step_part));
     space.plans =
         dqn_nn_align(space.squares + n_agents * dqn_step_weight_blocks(net) * sizeof(double));
     space.decisions = dqn_nn_align(space.plans + n_agents * sizeof(struct dqn_step_plan));
@@ -83,6 +82,7 @@ static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
         to->dz[l] = dz[l];
     }
     to->parts = (struct dqn_step_part *)(workspace + space.parts);
+    to->n_parts = (unsigned)count_parts(to->batch);
     to->squares = (double *)(workspace + space.squares);
     to->plans = (struct dqn_step_plan *)(workspace + space.plans);
     to->decisions = (struct dqn_adam_step *)(workspace + space.decisions);
@@ -99,15 +99,15 @@ static void fill_step(struct dqn_step *to, struct dqn_cuda_queue *q,
 enum dqn_status dqn_step_update(struct dqn_cuda_queue *q, const struct dqn_update_args *args,
                                 float *const dz[DQN_MAX_LAYERS], void *space, bool *done) {
     struct dqn_step step;
-    bool fits = false;
+    bool rows = false, weights = false;
     *done = false;
     if (!serves(q, args)) {
         return DQN_OK;
     }
     fill_step(&step, q, args, dz, (char *)space);
-    DQN_TRY(dqn_step_plan_rows(q, &step, &step.n_parts));
-    DQN_TRY(dqn_step_plan_weights(q, &step, &fits));
-    if (step.n_parts == 0 || !fits) {
+    DQN_TRY(dqn_step_plan_rows(q, &step, &rows));
+    DQN_TRY(dqn_step_plan_weights(q, &step, &weights));
+    if (!rows || !weights) {
         return DQN_OK;
     }
     (void)dqn_cuda_stream(&q->base); /* joins what was left running */

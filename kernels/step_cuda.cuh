@@ -19,7 +19,7 @@ enum {
     DQN_STEP_MOST_ROWS = 8192 /* of a batch: what a block that writes priorities can hold */
 };
 
-/* Sums over the batch rows of one cluster. Losses carry the weights of k_step_rows: importance
+/* Sums over 16 batch rows. Losses carry the weights of k_step_rows: importance
  * weights relative to the mean mass of a row, not to the batch's smallest, which no cluster knows;
  * k_step_weights scales by the ratio. */
 struct dqn_step_part {
@@ -35,8 +35,15 @@ struct dqn_step_plan {
     double weight_scale, max_norm;
 };
 
+/* In which order gradients of a layer's inputs are summed over the rows of its W: ranges of so many
+ * rows, each from its first row to its last; then the ranges of two runs, in turn; then the two. */
+struct dqn_step_down {
+    unsigned rows, n, first; /* of a range, ranges, those of the first run */
+};
+
 struct dqn_step {
     struct dqn_tile_net net;
+    struct dqn_step_down down[DQN_TILE_LAYERS]; /* from the second layer on */
     size_t n_agents, batch, obs, capacity;
     bool double_q, proportional, stratified;
     float grad_scale;
@@ -56,8 +63,8 @@ struct dqn_step {
     float *td;                       /* [K, B] */
     float *acts;                     /* at s, as forward keeps them */
     float *dz[DQN_TILE_LAYERS];      /* [K, B, out_ld] */
-    struct dqn_step_part *parts;     /* [K, clusters] */
-    unsigned n_parts;                /* an agent */
+    struct dqn_step_part *parts;     /* [K, n_parts] */
+    unsigned n_parts;                /* an agent: batch / 16, rounded up */
     double *squares;                 /* [K, blocks of weights] */
     struct dqn_step_plan *plans;     /* [K] */
     float *grads;                    /* [K, P]: these three where an update takes three kernels */
@@ -76,9 +83,9 @@ size_t dqn_step_bytes(const struct dqn_net *net, size_t n_agents, size_t batch);
 enum dqn_status dqn_step_update(struct dqn_cuda_queue *q, const struct dqn_update_args *args,
                                 float *const dz[DQN_MAX_LAYERS], void *space, bool *done);
 
-/* step_rows_cuda.cu. Clusters an agent for this batch; 0 where the kernel does not fit. */
+/* step_rows_cuda.cu. Whether the kernel serves this batch and network. */
 enum dqn_status dqn_step_plan_rows(const struct dqn_cuda_queue *q, const struct dqn_step *step,
-                                   unsigned *n_clusters);
+                                   bool *fits);
 enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_step *step);
 
 /* step_weights_cuda.cu. Blocks an agent that sum weights. */

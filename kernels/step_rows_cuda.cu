@@ -17,7 +17,7 @@
 #include "step_cuda.cuh"
 
 enum { WARPS = 12 /* three sections of four groups of columns */, THREADS = WARPS * DQN_WARP };
-enum { DEPTH = DQN_TILE_DEPTH /* of W at once */, SECTIONS = 3 };
+enum { DEPTH = DQN_TILE_DEPTH /* of W at once */, SECTIONS = 3, MOST_LANES = 16 /* of a row */ };
 enum { GROUP = 32 /* columns of a warp on the way down */, GROUP_STRIDE = GROUP + 8 };
 
 /* ---- shared memory ---- */
@@ -43,12 +43,23 @@ static size_t shared_bytes(unsigned rows, unsigned stride) {
            rows * sizeof(struct dqn_step_part);
 }
 
+/* Columns of a layer of ld that a block of a cluster has, in groups of 8; the last ones fewer. */
+static __host__ __device__ unsigned share_of(unsigned ld, unsigned cluster) {
+    return ((ld + 7) / 8 + cluster - 1) / cluster * 8;
+}
+
+/* On the way down: more than half as many groups of columns as warps, so that three warps take two
+ * groups. That makes 16 parts at most, of so many columns that the sections' rows are longer. */
+static __host__ __device__ bool takes_thirds(unsigned groups) {
+    return groups > WARPS / 2 && (groups + 1) / 2 * 3 <= WARPS;
+}
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 /* One block's view. CLUSTER blocks a cluster, HEIGHT times 16 batch rows. */
 template <int CLUSTER, int HEIGHT> struct cluster {
     enum { ROWS = DQN_STEP_ROWS * HEIGHT };
-    enum { LANES = 16 / HEIGHT /* that form a row's TD error */ };
+    enum { LANES = MOST_LANES / HEIGHT /* that form a row's TD error */ };
     const struct dqn_step *a;
     size_t agent, first_row; /* first_row: of the agent's batch */
     unsigned n_rows;         /* that exist */
@@ -92,18 +103,14 @@ template <int CLUSTER, int HEIGHT> struct cluster {
         y = other;
     }
 
-    /* This block's columns of a layer of so many: [first, end), in groups of 8. */
+    /* This block's columns of a layer of so many: [first, end). */
     __device__ __forceinline__ unsigned first_column(unsigned ld) const {
-        return rank * share(ld);
+        return rank * share_of(ld, CLUSTER);
     }
 
     __device__ __forceinline__ unsigned end_column(unsigned ld) const {
-        const unsigned end = (rank + 1) * share(ld);
+        const unsigned end = (rank + 1) * share_of(ld, CLUSTER);
         return end < ld ? end : ld;
-    }
-
-    static __device__ __forceinline__ unsigned share(unsigned ld) {
-        return ((ld + 7) / 8 + CLUSTER - 1) / CLUSTER * 8;
     }
 };
 
@@ -396,7 +403,8 @@ template <bool EXACT, bool RELU, int MT, int NN, int CLUSTER, int HEIGHT, typena
 static __device__ __forceinline__ void
 run_columns(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l, const float *params,
             unsigned from_row, unsigned to_row, unsigned n, Ready ready) {
-    enum { COLUMNS = 2 * MT, CHAINS = MT * NN < 4 ? 2 : 1, AHEAD = MT == 1 ? 4 : NN == 8 ? 1 : 2 };
+    enum { CHAINS = 1 /* in all shapes */, AHEAD = MT == 1 ? 4 : NN == 8 ? 1 : 2 };
+    enum { COLUMNS = 2 * MT };
     const struct dqn_layer *layer = &c.a->net.layer[l];
     const unsigned in_ld = (unsigned)layer->in_ld, end = c.end_column((unsigned)layer->out_ld);
     const unsigned column = n + COLUMNS * c.g;
@@ -484,14 +492,20 @@ static __device__ __forceinline__ void run_layer(const struct cluster<CLUSTER, H
 
 /* ---- TD errors ---- */
 
-/* Q = V + A - mean(A) of one row in place (Wang et al. 2016, equation 9), by LANES lanes. */
+/* Q = V + A - mean(A) of one row in place (Wang et al. 2016, equation 9), by LANES lanes. Each
+ * sixteenth advantage is in one sum, whatever LANES is. */
 template <int LANES>
 static __device__ __forceinline__ void combine_head(float *head, unsigned actions) {
+    enum { SUMS = MOST_LANES / LANES };
     const unsigned lane = threadIdx.x % LANES;
-    float sum = 0.0f;
-    for (unsigned i = lane; i < actions; i += LANES) {
-        sum += head[i];
+    float sums[SUMS] = {0.0f};
+    for (unsigned i = lane; i < actions; i += MOST_LANES) {
+#pragma unroll
+        for (unsigned j = 0; j < SUMS; j++) {
+            sums[j] += i + j * LANES < actions ? head[i + j * LANES] : 0.0f;
+        }
     }
+    float sum = SUMS == 2 ? sums[0] + sums[SUMS - 1] : sums[0];
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
         sum += __shfl_xor_sync(0xffffffffu, sum, offset);
@@ -574,24 +588,29 @@ static __device__ __forceinline__ void form_errors(const struct cluster<CLUSTER,
     }
 }
 
-/* The cluster's sums, by one warp after the block's barrier. */
-template <typename C> static __device__ __forceinline__ void report_rows(const C &c, size_t part) {
-    static_assert(C::ROWS <= DQN_WARP, "a lane has a row");
-    const struct dqn_step_part own = c.lane < C::ROWS ? c.sums[c.lane] : dqn_step_no_rows();
-    const struct dqn_step_part all = dqn_step_join_warp(own);
-    if (c.lane == 0) {
+/* The sums of 16 rows of the cluster, by one warp after the block's barrier. */
+template <typename C> static __device__ __forceinline__ void report_rows(const C &c) {
+    const unsigned row = c.warp * DQN_STEP_ROWS + c.lane;
+    const bool is_own = c.lane < DQN_STEP_ROWS;
+    const struct dqn_step_part all = dqn_step_join_warp(is_own ? c.sums[row] : dqn_step_no_rows());
+    const size_t part = c.first_row / DQN_STEP_ROWS + c.warp;
+    if (c.lane == 0 && part < c.a->n_parts) {
         c.a->parts[c.agent * c.a->n_parts + part] = all;
     }
 }
 
 /* ---- down ---- */
 
+static __device__ __forceinline__ float4 add4(float4 a, float4 b) {
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
 /* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`,
- * [rows, GROUP_STRIDE]. */
+ * [rows, GROUP_STRIDE], or are added to what is there. */
 template <bool EXACT, int HEIGHT, typename C>
 static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
                                                  const float *w, const float *dz, unsigned begin,
-                                                 unsigned end, unsigned n, float *to) {
+                                                 unsigned end, unsigned n, bool add, float *to) {
     enum { NN = 2 * HEIGHT, AHEAD = 2 };
     const unsigned in_ld = (unsigned)layer->in_ld;
     struct dqn_tile_down<EXACT, NN, AHEAD> sums;
@@ -601,10 +620,24 @@ static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_la
 #pragma unroll
     for (int half = 0; half < 2 * NN; half++) {
         const unsigned row = half / 2 * 8 + dqn_tile_row(2 * c.t + half % 2);
+        float4 *const at = (float4 *)(to + row * GROUP_STRIDE + 4 * c.g);
         float d[4];
         sums.take(half / 2, half % 2, d);
-        *(float4 *)(to + row * GROUP_STRIDE + 4 * c.g) = make_float4(d[0], d[1], d[2], d[3]);
+        const float4 own = make_float4(d[0], d[1], d[2], d[3]);
+        *at = add ? add4(*at, own) : own;
     }
+}
+
+/* The sum of parts [begin, end), `size` floats apart. */
+template <int AT_ONCE>
+static __device__ __forceinline__ float4 add_parts(const float *from, unsigned size, unsigned begin,
+                                                   unsigned end) {
+    float4 sum = *(const float4 *)(from + begin * size);
+#pragma unroll AT_ONCE
+    for (unsigned i = begin + 1; i < end; i++) {
+        sum = add4(sum, *(const float4 *)(from + i * size));
+    }
+    return sum;
 }
 
 /* Out of line, like activate_pair. */
@@ -615,38 +648,44 @@ static __device__ __noinline__ float4 slopes(enum dqn_activation activation, flo
 
 /* Gradients of this block's columns of layer l - 1 from those of all of layer l, which lie in `dz`;
  * they go to global memory and, for the next layer down, to `to` in every block. The warps share
- * the rows of W and are added up in order. */
+ * the rows of W by ranges (struct dqn_step_down), a range a warp or, where a single block has too
+ * many columns for that, a run of them. */
 template <bool EXACT, bool RELU, int CLUSTER, int HEIGHT>
 static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEIGHT> &c, unsigned l,
                                                const float *dz, float *to) {
-    enum { ROWS = DQN_STEP_ROWS * HEIGHT };
+    enum { ROWS = DQN_STEP_ROWS * HEIGHT, AT_ONCE = CLUSTER > 1 ? 4 : 1 /* parts read */ };
     const struct dqn_step *a = c.a;
     const struct dqn_layer *layer = &a->net.layer[l], *below = &a->net.layer[l - 1];
+    const struct dqn_step_down down = a->down[l];
     const unsigned ld = (unsigned)below->out_ld, out_ld = (unsigned)layer->out_ld;
     const unsigned first = c.first_column(ld), last = c.end_column(ld);
     const unsigned groups = first < last ? (last - first + GROUP - 1) / GROUP : 0;
-    const unsigned steps = (out_ld + DEPTH - 1) / DEPTH;
-    /* More than half as many groups as warps: three warps take two groups, the third one their last
-     * third of W's rows. That makes 16 parts at most, of so many columns that 3 strides of the
-     * sections are more than 16 of the groups. */
-    const bool thirds = groups > WARPS / 2 && (groups + 1) / 2 * 3 <= WARPS;
-    const unsigned splits = thirds ? 2 : groups > 0 && groups < WARPS ? WARPS / groups : 1;
-    const unsigned each = thirds ? (2 * steps + 2) / 3 : (steps + splits - 1) / splits;
-    unsigned item = c.warp, stop = item + 1, limit = groups * splits;
+    const bool by_range = CLUSTER > 1 || groups * down.n <= WARPS;
+    const unsigned parts = by_range ? down.n : 2, first_run = by_range ? down.first : 1;
+    /* three warps take two groups, the third one the second parts of both */
+    const bool thirds = parts == 2 && takes_thirds(groups);
+    unsigned item = c.warp, turn = WARPS, stop = groups * parts;
     if (thirds) {
         const bool is_third = c.warp % 3 == 2;
+        const unsigned limit = is_third ? stop : groups;
         item = c.warp / 3 * 2 + (is_third ? groups : c.warp % 3);
-        stop = item + (is_third ? 2 : 1);
-        limit = is_third ? limit : groups;
+        stop = item + (is_third ? 2 : 1) < limit ? item + (is_third ? 2 : 1) : limit;
+        turn = 1;
     }
-    float *sums = c.x; /* [split][group][ROWS][GROUP_STRIDE] */
+    float *sums = c.x; /* [part][group][ROWS][GROUP_STRIDE] */
     const float *w = a->params + c.agent * a->net.n_params + layer->weight;
 #pragma unroll 1
-    for (; item < stop && item < limit; item++) {
-        const unsigned split = item / groups, group = item % groups;
-        const unsigned begin = split * each * DEPTH, end = begin + each * DEPTH;
-        sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld,
-                                 first + group * GROUP, sums + item * ROWS * GROUP_STRIDE);
+    for (; item < stop; item += turn) {
+        const unsigned part = item / groups, group = item % groups;
+        const unsigned from = by_range || part == 0 ? part : down.first;
+        const unsigned until = by_range ? part + 1 : part == 0 ? down.first : down.n;
+#pragma unroll 1
+        for (unsigned range = from; range < until; range++) {
+            const unsigned begin = range * down.rows, end = begin + down.rows;
+            sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld,
+                                     first + group * GROUP, range > from,
+                                     sums + item * ROWS * GROUP_STRIDE);
+        }
     }
     __syncthreads();
     const enum dqn_activation activation = RELU ? DQN_RELU : below->activation;
@@ -660,10 +699,10 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
         if (column >= last) {
             continue;
         }
-        float4 d = *(const float4 *)from;
-        for (unsigned split = 1; split < splits; split++) {
-            const float4 more = *(const float4 *)(from + split * groups * ROWS * GROUP_STRIDE);
-            d = make_float4(d.x + more.x, d.y + more.y, d.z + more.z, d.w + more.w);
+        const unsigned size = groups * ROWS * GROUP_STRIDE;
+        float4 d = add_parts<AT_ONCE>(from, size, 0, first_run);
+        if (first_run < parts) {
+            d = add4(d, add_parts<AT_ONCE>(from, size, first_run, parts));
         }
         if (row < c.n_rows) {
             const size_t at = (c.agent * a->batch + c.first_row + row) * ld + column;
@@ -723,8 +762,8 @@ static __global__ void __launch_bounds__(THREADS, 1)
     c.wait();
     form_errors<EXACT>(c);
     __syncthreads();
-    if (c.rank == 0 && c.warp == 0) {
-        report_rows(c, part);
+    if (c.rank == 0 && c.warp < HEIGHT) {
+        report_rows(c);
     }
     /* Gradients of layer l are in the first section of c.y or in the second, in turn: other blocks
      * may still form their errors, in c.x, when the first ones arrive. */
@@ -775,7 +814,9 @@ static void fill_launch(struct launch *to, const struct dqn_step *step, unsigned
 
 typedef void (*rows_kernel)(const struct dqn_step);
 
-/* Shapes from the smallest batch to the largest; the first one is also that of wide networks. */
+/* Shapes from the smallest batch to the largest; the first one is also that of wide networks.
+ * Results depend on the shape that one agent alone takes, a function of the batch, the network and
+ * the device: a population, for which GPUs are filled by single blocks, sums in that order. */
 struct shape {
     unsigned cluster, height;
     rows_kernel kernel[2][2]; /* [exact][relu] */
@@ -793,8 +834,9 @@ struct shape {
         }                                                                                          \
     }
 
-static const struct shape shapes[] = {SHAPE(8, 1), SHAPE(4, 1), SHAPE(2, 1), SHAPE(1, 1),
-                                      SHAPE(1, 2)};
+enum { N_SHAPES = 5 };
+static const struct shape shapes[N_SHAPES] = {SHAPE(8, 1), SHAPE(4, 1), SHAPE(2, 1), SHAPE(1, 1),
+                                              SHAPE(1, 2)};
 
 static rows_kernel kernel_of(const struct dqn_cuda_queue *q, const struct dqn_step *step,
                              const struct shape *shape) {
@@ -845,41 +887,72 @@ static enum dqn_status count_clusters(const struct dqn_cuda_queue *q, const stru
     return DQN_OK;
 }
 
-/* The first shape whose clusters all run at once; else the last one that fits. A function of the
- * batch, the network and the device: an agent's results do not depend on the population. */
+/* Clusters of this shape that one agent's batch takes. */
+static size_t count_tiles(const struct dqn_step *step, const struct shape *shape) {
+    const size_t rows = DQN_STEP_ROWS * shape->height;
+    return (step->batch + rows - 1) / rows;
+}
+
+/* The first shape whose clusters all run at once for so many agents; else the last one that fits;
+ * NULL where none does. With `alone`, the shape of one agent, later ones have to be of single
+ * blocks, which can sum in its order. */
 static enum dqn_status choose_shape(const struct dqn_cuda_queue *q, const struct dqn_step *step,
+                                    size_t n_agents, const struct shape *alone,
                                     const struct shape **out) {
     *out = NULL;
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const size_t rows = DQN_STEP_ROWS * shapes[i].height;
+    for (const struct shape *s = alone != NULL ? alone : shapes; s < shapes + N_SHAPES; s++) {
         unsigned active = 0;
-        DQN_TRY(count_clusters(q, step, &shapes[i], &active));
-        if (active > 0) {
-            *out = &shapes[i];
+        if (alone != NULL && s > alone && s->cluster > 1) {
+            continue;
         }
-        if (active >= (step->batch + rows - 1) / rows) {
+        DQN_TRY(count_clusters(q, step, s, &active));
+        if (active > 0) {
+            *out = s;
+        }
+        if (active >= n_agents * count_tiles(step, s)) {
             return DQN_OK;
         }
     }
     return DQN_OK;
 }
 
+/* How a shape sums on the way down, in a layer whose input has ld columns and whose output out_ld:
+ * its warps share the groups of columns, and where there are more warps than groups, W's rows. */
+static struct dqn_step_down order_of(const struct shape *shape, unsigned ld, unsigned out_ld) {
+    const unsigned share = share_of(ld, shape->cluster);
+    const unsigned groups = ((share < ld ? share : ld) + GROUP - 1) / GROUP;
+    const unsigned steps = (out_ld + DEPTH - 1) / DEPTH;
+    const unsigned splits = groups < WARPS ? WARPS / groups : 1;
+    const unsigned each =
+        takes_thirds(groups) ? (2 * steps + 2) / 3 : (steps + splits - 1) / splits;
+    struct dqn_step_down down;
+    down.rows = each * DEPTH;
+    down.n = (out_ld + down.rows - 1) / down.rows;
+    down.first = (2 * down.n + 1) / 3;
+    return down;
+}
+
 enum dqn_status dqn_step_plan_rows(const struct dqn_cuda_queue *q, const struct dqn_step *step,
-                                   unsigned *n_clusters) {
-    const struct shape *shape = NULL;
-    DQN_TRY(choose_shape(q, step, &shape));
-    const size_t rows = shape != NULL ? DQN_STEP_ROWS * shape->height : 1;
-    *n_clusters = shape != NULL ? (unsigned)((step->batch + rows - 1) / rows) : 0;
+                                   bool *fits) {
+    const struct shape *alone = NULL;
+    DQN_TRY(choose_shape(q, step, 1, NULL, &alone));
+    *fits = alone != NULL;
     return DQN_OK;
 }
 
 enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_step *step) {
-    const struct shape *shape = NULL;
+    const struct shape *alone = NULL, *shape = NULL;
+    struct dqn_step own = *step;
     struct launch launch;
-    DQN_TRY(choose_shape(q, step, &shape));
-    DQN_CHECK(shape != NULL);
+    DQN_TRY(choose_shape(q, step, 1, NULL, &alone));
+    DQN_CHECK(alone != NULL);
+    DQN_TRY(choose_shape(q, step, step->n_agents, alone, &shape));
+    for (unsigned l = 1; l < own.net.n_layers; l++) {
+        own.down[l] =
+            order_of(alone, (unsigned)own.net.layer[l].in_ld, (unsigned)own.net.layer[l].out_ld);
+    }
     fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
-    DQN_CUDA(cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), *step));
+    DQN_CUDA(cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), own));
     DQN_LAUNCHED(k_step_rows);
     return DQN_OK;
 }

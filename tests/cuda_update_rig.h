@@ -8,7 +8,7 @@
 #include "replay.h"
 
 /* FIRST_UPDATES: counted before the first one here, whose number is one more. */
-enum { FILL_TURNS = 3, MOST_AGENTS = 3, MOST_HIDDEN = 8, FIRST_UPDATES = 7 };
+enum { FILL_TURNS = 3, MOST_AGENTS = 20, MOST_HIDDEN = 8, FIRST_UPDATES = 7 };
 
 /* What a case is made of. */
 struct kind {

@@ -252,19 +252,20 @@ static void agents_equal(const struct rig *a, size_t i, const struct rig *b, siz
 }
 
 /* Bit for bit: an agent of a population is what it is alone, though an update of several agents
- * takes another kernel; and twice the same is the same. */
-static void population_case(struct side *gpu, const struct kind *one) {
+ * takes other kernels, and many agents other shapes of them; and twice the same is the same. */
+static void population_case(struct side *gpu, const struct kind *many) {
     const int n_updates = (int)reduced(5, 2);
-    struct kind many = *one;
-    many.agents = 3;
+    const size_t shown[] = {0, many->agents / 2, many->agents - 1};
+    struct kind one = *many;
+    one.agents = 1;
     struct rig all;
-    rig_open(&all, gpu, &many, 0);
+    rig_open(&all, gpu, many, 0);
     update(&all, false, n_updates);
-    for (size_t k = 0; k < many.agents; k++) {
+    for (size_t i = 0; i < DQN_COUNT_OF(shown); i++) {
         struct rig alone;
-        rig_open(&alone, gpu, one, k);
+        rig_open(&alone, gpu, &one, shown[i]);
         update(&alone, false, n_updates);
-        agents_equal(&all, k, &alone, 0);
+        agents_equal(&all, shown[i], &alone, 0);
         rig_close(&alone);
     }
     rig_close(&all);
@@ -281,14 +282,50 @@ static struct kind eventful(size_t batch) {
     return kind;
 }
 
-Test(cuda_update, population_equals_its_agents_alone) {
-    const struct kind kinds[] = {usual(300), eventful(200)};
+/* Populations whose clusters run side by side on 132 SMs, and those that take single blocks of 16
+ * rows or of 32, which sum in the order of clusters of 8, 4 or 2. */
+static size_t list_populations(struct kind *cases) {
+    static const struct {
+        size_t batch, agents;
+    } sizes[] = {{300, 3}, {300, 8}, {33, 20}, {33, 5}, {1100, 2}, {600, 4}, {256, 16}};
+    size_t n = 0;
+    for (size_t i = 0; i < reduced(DQN_COUNT_OF(sizes), 2); i++) {
+        cases[n] = usual(sizes[i].batch);
+        cases[n].dueling = i % 2 == 1;
+        cases[n++].agents = sizes[i].agents;
+    }
+    cases[n] = eventful(200);
+    cases[n++].agents = 3;
+    if (is_reduced()) {
+        return n;
+    }
+    cases[n] = eventful(300); /* groups of columns: 10, 2, and 7 of which the last is half one */
+    cases[n].agents = 9;
+    cases[n].n_hidden = 3;
+    cases[n].hidden[0] = 320;
+    cases[n].hidden[1] = 64;
+    cases[n].hidden[2] = 212;
+    cases[n++].activation = DQN_TANH;
+    return n;
+}
+
+static void populations(int precision) {
+    struct kind cases[MOST_CASES];
     struct pair pair;
-    pair_open(&pair, DQN_PRECISION_FP32);
-    for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
-        population_case(&pair.side[GPU], &kinds[i]);
+    pair_open(&pair, precision);
+    const size_t n = list_populations(cases);
+    for (size_t i = 0; i < n; i++) {
+        population_case(&pair.side[GPU], &cases[i]);
     }
     pair_close(&pair);
+}
+
+Test(cuda_update, population_equals_its_agents_alone) {
+    populations(DQN_PRECISION_FP32);
+}
+
+Test(cuda_update, population_equals_its_agents_alone_in_tf32) {
+    populations(DQN_PRECISION_TF32);
 }
 
 static enum dqn_status update_once(void *context, struct dqn_queue *q) {
