@@ -317,8 +317,11 @@ static enum dqn_status begin_clock(struct dqn_trainer *t) {
     t->replay_begun = dqn_replay_clock(t->replay);
     t->steps_begun = dqn_trainer_env_steps(t);
     t->updates_begun = t->at.updates;
+    if (t->time_device) {
+        DQN_TRY(t->device.backend->queue->busy_begin(t->queue));
+    }
     t->epoch_begun_s = dqn_clock_s();
-    return t->time_device ? t->device.backend->queue->busy_begin(t->queue) : DQN_OK;
+    return DQN_OK;
 }
 
 /* Of the epoch up to here. */
