@@ -42,8 +42,9 @@ struct dqn_cuda_device {
 
 enum { DQN_CUDA_SCRATCH = 1 << 19, DQN_CUDA_SIDES = 4 };
 
-struct dqn_nn_plans; /* nn_gemm_cuda.cu: matrix product plans of one queue */
-struct dqn_nn_cudnn; /* nn_cudnn_cuda.cu: cuDNN handle and descriptors of one queue */
+struct dqn_nn_plans;   /* nn_gemm_cuda.cu: matrix product plans of one queue */
+struct dqn_nn_cudnn;   /* nn_cudnn_cuda.cu: cuDNN handle and descriptors of one queue */
+struct dqn_busy_clock; /* queue_cuda.cu: the clock of work in flight of one queue */
 
 /* A queue is a non-blocking stream with library handles of its own: two queues share nothing, so
  * the results of one cannot depend on the other. One thread at a time may use a queue, and kernels
@@ -58,7 +59,9 @@ struct dqn_cuda_queue {
     unsigned *tickets; /* [DQN_MAX_AGENTS_GRID] 0 between kernels: blocks that have finished */
     double *scratch;   /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
-    struct dqn_nn_cudnn *cudnn; /* NULL until first used */
+    struct dqn_nn_cudnn *cudnn;   /* NULL until first used */
+    struct dqn_busy_clock *clock; /* NULL until first used */
+    bool watching;                /* the next operation that is called begins a flight */
 };
 
 static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
@@ -91,8 +94,12 @@ static inline enum dqn_status dqn_cuda_need(struct dqn_cuda_queue *q, size_t i) 
     return dqn_cuda_join(q, i);
 }
 
-/* The stream to launch on, after everything. An error is found by the check of the next launch. */
-static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *base) {
+/* Where q->watching: a flight of the clock of work in flight begins. */
+enum dqn_status dqn_cuda_begin_flight(struct dqn_cuda_queue *q);
+
+/* The stream, after everything, for what is no work on the device. An error is found by the check
+ * of the next launch. */
+static inline cudaStream_t dqn_cuda_joined_stream(struct dqn_queue *base) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     for (size_t i = 0; i < DQN_CUDA_SIDES && q->open != 0; i++) {
         (void)dqn_cuda_need(q, i);
@@ -102,8 +109,18 @@ static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *base) {
 
 /* The stream, for operations on the replay that touch no network: whatever was left running goes on
  * beside them. */
-static inline cudaStream_t dqn_cuda_replay_stream(struct dqn_queue *q) {
-    return dqn_cuda_queue_of(q)->stream;
+static inline cudaStream_t dqn_cuda_replay_stream(struct dqn_queue *base) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    if (q->watching) {
+        (void)dqn_cuda_begin_flight(q);
+    }
+    return q->stream;
+}
+
+/* The stream to launch on, after everything. */
+static inline cudaStream_t dqn_cuda_stream(struct dqn_queue *base) {
+    (void)dqn_cuda_replay_stream(base);
+    return dqn_cuda_joined_stream(base);
 }
 
 /* ---- errors ---- */

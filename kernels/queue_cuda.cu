@@ -10,6 +10,98 @@ struct dqn_graph {
     cudaGraphExec_t exec;
 };
 
+/* ---- the clock of work in flight ----
+ * A flight is a pair of timing events on the stream: around the launch of a graph, or around
+ * operations that are called, from the first one to the next wait or launch. Flights follow each
+ * other, so their sum is the time in which work was in flight. */
+
+enum { FLIGHTS = 4096 }; /* not summed up yet, at most */
+
+struct dqn_busy_clock {
+    bool on, open;          /* open: flight `ended` has begun */
+    bool lost;              /* one did not find room */
+    uint64_t ended, summed; /* flights so far; flight i uses the events i % FLIGHTS */
+    double seconds;
+    cudaEvent_t begin[FLIGHTS], end[FLIGHTS];
+};
+
+static void destroy_clock(struct dqn_busy_clock *clock) {
+    for (size_t i = 0; clock != NULL && i < FLIGHTS; i++) {
+        if (clock->begin[i] != NULL) {
+            (void)cudaEventDestroy(clock->begin[i]);
+        }
+        if (clock->end[i] != NULL) {
+            (void)cudaEventDestroy(clock->end[i]);
+        }
+    }
+    free(clock);
+}
+
+static enum dqn_status create_events(struct dqn_busy_clock *clock) {
+    for (size_t i = 0; i < FLIGHTS; i++) {
+        DQN_CUDA(cudaEventCreate(&clock->begin[i]));
+        DQN_CUDA(cudaEventCreate(&clock->end[i]));
+    }
+    return DQN_OK;
+}
+
+static enum dqn_status create_clock(struct dqn_busy_clock **out) {
+    void *memory = NULL;
+    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_busy_clock), "a clock of work in flight"));
+    struct dqn_busy_clock *clock = (struct dqn_busy_clock *)memory;
+    const enum dqn_status status = create_events(clock);
+    if (status != DQN_OK) {
+        destroy_clock(clock);
+        return status;
+    }
+    *out = clock;
+    return DQN_OK;
+}
+
+/* The flights whose work has run, oldest first; does not wait for the others. */
+static void sum_flights(struct dqn_busy_clock *clock) {
+    while (clock->summed < clock->ended) {
+        const size_t i = clock->summed % FLIGHTS;
+        float ms = 0.0f;
+        if (cudaEventElapsedTime(&ms, clock->begin[i], clock->end[i]) != cudaSuccess) {
+            (void)cudaGetLastError(); /* not ready; after a lost context the next launch tells */
+            return;
+        }
+        clock->seconds += (double)ms / 1000.0;
+        clock->summed++;
+    }
+}
+
+enum dqn_status dqn_cuda_begin_flight(struct dqn_cuda_queue *q) {
+    struct dqn_busy_clock *clock = q->clock;
+    if (!q->watching) {
+        return DQN_OK;
+    }
+    if (clock->ended - clock->summed == FLIGHTS) {
+        sum_flights(clock);
+    }
+    if (clock->ended - clock->summed == FLIGHTS) {
+        clock->lost = true;
+        return DQN_OK;
+    }
+    q->watching = false;
+    clock->open = true;
+    DQN_CUDA(cudaEventRecord(clock->begin[clock->ended % FLIGHTS], q->stream));
+    return DQN_OK;
+}
+
+static enum dqn_status end_flight(struct dqn_cuda_queue *q) {
+    struct dqn_busy_clock *clock = q->clock;
+    if (clock == NULL || !clock->open) {
+        return DQN_OK;
+    }
+    q->watching = clock->on;
+    clock->open = false;
+    DQN_CUDA(cudaEventRecord(clock->end[clock->ended % FLIGHTS], q->stream));
+    clock->ended++;
+    return DQN_OK;
+}
+
 /* ---- queues ---- */
 
 static void cuda_queue_destroy(struct dqn_queue *base) {
@@ -20,8 +112,9 @@ static void cuda_queue_destroy(struct dqn_queue *base) {
     (void)cudaSetDevice(q->device->index);
     if (q->stream != NULL) {
         (void)cudaStreamSynchronize(
-            dqn_cuda_stream(base)); /* nothing may still use what is freed */
+            dqn_cuda_joined_stream(base)); /* nothing may still use what is freed */
     }
+    destroy_clock(q->clock);
     dqn_cudnn_destroy(q->cudnn);
     dqn_plans_destroy(q->plans);
     if (q->scratch != NULL) {
@@ -78,12 +171,45 @@ static enum dqn_status cuda_queue_create(const struct dqn_device *device, struct
     return DQN_OK;
 }
 
-static enum dqn_status cuda_wait(struct dqn_queue *q) {
-    dqn_queue_count_wait();
+static enum dqn_status synchronize(struct dqn_queue *q) {
     if (dqn_cuda_fault("wait", NULL)) {
         return dqn_fail(DQN_ERR_DEVICE, "the test fault wait is set");
     }
-    DQN_CUDA(cudaStreamSynchronize(dqn_cuda_stream(q)));
+    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    DQN_TRY(end_flight(dqn_cuda_queue_of(q)));
+    DQN_CUDA(cudaStreamSynchronize(stream));
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_wait(struct dqn_queue *q) {
+    const double begun = dqn_clock_s();
+    const enum dqn_status status = synchronize(q);
+    dqn_queue_count_wait(dqn_clock_s() - begun);
+    return status;
+}
+
+static enum dqn_status cuda_busy_begin(struct dqn_queue *base) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    if (q->clock == NULL) {
+        DQN_TRY(create_clock(&q->clock));
+    }
+    struct dqn_busy_clock *clock = q->clock;
+    clock->on = q->watching = true;
+    clock->open = clock->lost = false;
+    clock->ended = clock->summed = 0;
+    clock->seconds = 0.0;
+    return DQN_OK;
+}
+
+static enum dqn_status cuda_busy_end(struct dqn_queue *base, double *seconds) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    struct dqn_busy_clock *clock = q->clock;
+    clock->on = false;
+    const enum dqn_status status = cuda_wait(base);
+    q->watching = false;
+    DQN_TRY(status);
+    sum_flights(clock);
+    *seconds = clock->lost || clock->summed < clock->ended ? -1.0 : clock->seconds;
     return DQN_OK;
 }
 
@@ -125,12 +251,12 @@ static void cuda_event_destroy(struct dqn_event *event) {
 }
 
 static enum dqn_status cuda_event_record(struct dqn_queue *q, struct dqn_event *event) {
-    DQN_CUDA(cudaEventRecord(event->event, dqn_cuda_stream(q)));
+    DQN_CUDA(cudaEventRecord(event->event, dqn_cuda_joined_stream(q)));
     return DQN_OK;
 }
 
 static enum dqn_status cuda_event_wait(struct dqn_queue *q, struct dqn_event *event) {
-    DQN_CUDA(cudaStreamWaitEvent(dqn_cuda_stream(q), event->event, 0));
+    DQN_CUDA(cudaStreamWaitEvent(dqn_cuda_joined_stream(q), event->event, 0));
     return DQN_OK;
 }
 
@@ -139,7 +265,10 @@ static enum dqn_status cuda_event_wait(struct dqn_queue *q, struct dqn_event *ev
 /* Relaxed: library calls that would be refused in a stricter mode (loading a kernel at its first
  * use, say) are allowed; nothing that this backend calls while capturing waits or allocates. */
 static enum dqn_status cuda_capture_begin(struct dqn_queue *q) {
-    DQN_CUDA(cudaStreamBeginCapture(dqn_cuda_stream(q), cudaStreamCaptureModeRelaxed));
+    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    DQN_TRY(end_flight(dqn_cuda_queue_of(q)));
+    dqn_cuda_queue_of(q)->watching = false; /* what is captured does not run */
+    DQN_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     return DQN_OK;
 }
 
@@ -169,7 +298,9 @@ static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **
     void *memory = NULL;
     DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_graph), "a CUDA graph"));
     struct dqn_graph *graph = (struct dqn_graph *)memory;
-    const enum dqn_status status = fill_graph(graph, dqn_cuda_stream(q));
+    struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
+    const enum dqn_status status = fill_graph(graph, dqn_cuda_joined_stream(q));
+    queue->watching = queue->clock != NULL && queue->clock->on;
     if (status != DQN_OK) {
         cuda_graph_destroy(graph);
         return status;
@@ -179,12 +310,17 @@ static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **
 }
 
 static enum dqn_status cuda_graph_launch(struct dqn_queue *q, struct dqn_graph *graph) {
-    DQN_CUDA(cudaGraphLaunch(graph->exec, dqn_cuda_stream(q)));
-    return DQN_OK;
+    struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
+    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    DQN_TRY(end_flight(queue));
+    DQN_TRY(dqn_cuda_begin_flight(queue));
+    DQN_CUDA(cudaGraphLaunch(graph->exec, stream));
+    return end_flight(queue);
 }
 
 const struct dqn_queue_ops dqn_cuda_queue_ops = {
     cuda_queue_create,  cuda_queue_destroy, cuda_wait,          cuda_event_create,
     cuda_event_destroy, cuda_event_record,  cuda_event_wait,    cuda_capture_begin,
-    cuda_capture_end,   cuda_graph_launch,  cuda_graph_destroy,
+    cuda_capture_end,   cuda_graph_launch,  cuda_graph_destroy, cuda_busy_begin,
+    cuda_busy_end,
 };

@@ -4,13 +4,19 @@
 #include "all_envs.h"
 
 static _Thread_local uint64_t n_waits;
+static _Thread_local double waited_s;
 
 uint64_t dqn_queue_waits(void) {
     return n_waits;
 }
 
-void dqn_queue_count_wait(void) {
+double dqn_queue_waited_s(void) {
+    return waited_s;
+}
+
+void dqn_queue_count_wait(double seconds) {
     n_waits++;
+    waited_s += seconds;
 }
 
 enum dqn_status dqn_policy(struct dqn_queue *q, const struct dqn_forward_args *forward,

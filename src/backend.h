@@ -64,7 +64,7 @@ struct dqn_queue_ops {
     enum dqn_status (*create)(const struct dqn_device *device, struct dqn_queue **out);
     void (*destroy)(struct dqn_queue *q);
     /* The host waits until everything enqueued has run; returns the first error of those
-     * operations. Counted in dqn_queue_waits. */
+     * operations. Counted in dqn_queue_waits and dqn_queue_waited_s. */
     enum dqn_status (*wait)(struct dqn_queue *q);
     enum dqn_status (*event_create)(const struct dqn_device *device, struct dqn_event **out);
     void (*event_destroy)(struct dqn_event *event);
@@ -76,6 +76,14 @@ struct dqn_queue_ops {
     enum dqn_status (*capture_end)(struct dqn_queue *q, struct dqn_graph **out);
     enum dqn_status (*graph_launch)(struct dqn_queue *q, struct dqn_graph *graph);
     void (*graph_destroy)(struct dqn_graph *graph);
+    /* NULL, or a clock of the time in which work of the queue is in flight, from busy_begin to
+     * busy_end. A launched graph is from the moment at which it was launched and what was enqueued
+     * before had run, to its end. Operations that are called are from the first one after a wait
+     * or a launch to the next wait or launch, so that what the host does after a wait counts as
+     * idle. Nothing of it waits, but busy_end waits for the queue as `wait` does.
+     * *seconds: -1 when more launches were under way at once than the clock has room for. */
+    enum dqn_status (*busy_begin)(struct dqn_queue *q);
+    enum dqn_status (*busy_end)(struct dqn_queue *q, double *seconds);
 };
 
 /* ---- nn: the network ------------------------------------------------------------------------ */
@@ -444,10 +452,11 @@ struct dqn_queue {
 /* "cpu" always; "cuda" where built in, else NULL. */
 const struct dqn_backend *dqn_backend_find(const char *name);
 
-/* Waits of the calling thread since its start, over all queues. */
+/* Waits of the calling thread since its start, over all queues, and the seconds it spent in them. */
 uint64_t dqn_queue_waits(void);
-/* Called by a backend's wait. */
-void dqn_queue_count_wait(void);
+double dqn_queue_waited_s(void);
+/* Called by a backend's wait, when it is over. */
+void dqn_queue_count_wait(double seconds);
 
 /* Bytes of one lane's state and of the parameter struct of an environment. */
 size_t dqn_env_state_bytes(enum dqn_env_id env);

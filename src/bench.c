@@ -6,20 +6,18 @@
 #include <string.h>
 
 #include "agents.h"
+#include "bench_time.h"
 #include "collector.h"
 #include "learner.h"
 #include "market/trading_setup.h"
-#include "program.h"
 #include "replay.h"
 
 enum {
-    WINDOWS = 9,
     STEPS_A_PROGRAM = 16,
     CHUNK_ROWS = 4096, /* random rows are inserted so many at a time */
     BENCH_OBS = 51,
     BENCH_ACTIONS = 45
 };
-static const double window_s = 0.2;
 
 struct bench {
     struct dqn_config config;
@@ -29,6 +27,7 @@ struct bench {
     bool device_open;
     struct dqn_queue *queue;
     struct dqn_arena *arena;
+    uint64_t free_begun; /* bytes of the device, before the commit */
     struct dqn_buffer *agents, *counters, *env_params;
     struct dqn_buffer *row_state, *row_next, *row_action, *row_reward, *row_discount, *row_done;
     struct dqn_buffer *td, *ok; /* for the replay alone */
@@ -97,6 +96,12 @@ static enum dqn_status create_common(struct bench *b, const struct dqn_config *c
                                                 .counters = b->counters,
                                                 .replay = b->replay};
     return dqn_learner_create(&b->learner, b->arena, &b->device, &learner);
+}
+
+static enum dqn_status commit(struct bench *b) {
+    uint64_t total_bytes = 0;
+    DQN_TRY(b->device.backend->memory->info(&b->device, &b->free_begun, &total_bytes));
+    return dqn_arena_commit(b->arena, NULL);
 }
 
 static enum dqn_status upload(struct bench *b, struct dqn_buffer *to, const void *from,
@@ -207,51 +212,6 @@ static enum dqn_status fill_replay(struct bench *b) {
     return status;
 }
 
-/* ---- timing
- * ---------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Runs the program in windows and waits at the end of each. `ops` operations a run; `scale` counts
- * a operation is worth (lanes of a vector step). */
-static enum dqn_status time_program(struct bench *b, double ops, double scale,
-                                    struct dqn_bench_result *out) {
-    const struct dqn_queue_ops *queue = b->device.backend->queue;
-    for (int i = 0; i < 3; i++) { /* eager, captured, replayed */
-        DQN_TRY(dqn_program_run(b->program, b->queue));
-    }
-    DQN_TRY(queue->wait(b->queue));
-    size_t runs = 1;
-    double rate[WINDOWS];
-    const uint64_t waits = dqn_queue_waits();
-    for (int w = -2; w < WINDOWS; w++) {
-        const double begun = dqn_clock_s();
-        for (size_t i = 0; i < runs; i++) {
-            DQN_TRY(dqn_program_run(b->program, b->queue));
-        }
-        DQN_TRY(queue->wait(b->queue));
-        const double spent = dqn_clock_s() - begun;
-        if (w < 0) { /* the first two find the number of runs that fill a window */
-            runs = (size_t)fmax(1.0, (double)runs * window_s / spent);
-            continue;
-        }
-        rate[w] = (double)runs * ops / spent;
-        out->n += (uint64_t)((double)runs * ops);
-    }
-    out->host_waits = dqn_queue_waits() - waits - WINDOWS - 2;
-    qsort(rate, WINDOWS, sizeof rate[0], by_value);
-    out->us = 1e6 / rate[WINDOWS / 2];
-    out->per_s = rate[WINDOWS / 2] * scale;
-    out->per_s_min = rate[0] * scale;
-    out->per_s_max = rate[WINDOWS - 1] * scale;
-    out->device_bytes = dqn_arena_planned_bytes(b->arena, &b->device);
-    snprintf(out->device, sizeof out->device, "%s", b->device.description);
-    return DQN_OK;
-}
-
 /* ---- the measurements
  * ---------------------------------------------------------------------------- */
 
@@ -284,7 +244,7 @@ static enum dqn_status run_collect(void *context, struct dqn_queue *q) {
 static enum dqn_status prepare_learning(struct bench *b, const struct dqn_config *config) {
     DQN_TRY(create_common(b, config, BENCH_OBS, BENCH_ACTIONS));
     DQN_TRY(register_rows(b));
-    DQN_TRY(dqn_arena_commit(b->arena, NULL));
+    DQN_TRY(commit(b));
     DQN_TRY(upload_agents(b));
     DQN_TRY(dqn_replay_prepare(b->replay, b->queue));
     DQN_TRY(dqn_learner_init(b->learner, b->queue));
@@ -292,6 +252,17 @@ static enum dqn_status prepare_learning(struct bench *b, const struct dqn_config
     DQN_TRY(upload_for_all(b, b->ok, &ok, sizeof ok));
     DQN_TRY(b->device.backend->queue->wait(b->queue));
     return fill_replay(b);
+}
+
+/* The prepared bench's program, timed. */
+static enum dqn_status measure(struct bench *b, dqn_program_fn fn, double scale,
+                               struct dqn_bench_result *out) {
+    DQN_TRY(dqn_program_record(&b->program, fn, b));
+    DQN_TRY(dqn_bench_time(b->program, b->queue, STEPS_A_PROGRAM, scale, out));
+    out->per_us = out->per_share = NAN;
+    out->device_bytes = dqn_arena_planned_bytes(b->arena, &b->device);
+    snprintf(out->device, sizeof out->device, "%s", b->device.description);
+    return dqn_bench_taken(&b->device, b->free_begun, &out->device_bytes_taken);
 }
 
 /* The bench object is large (it holds a configuration), so it lives on the heap. */
@@ -305,20 +276,36 @@ with_bench(const struct dqn_config *config, size_t n_agents, struct dqn_bench_re
     b->n_agents = n_agents;
     enum dqn_status status = prepare(b, config);
     if (status == DQN_OK) {
-        status = dqn_program_record(&b->program, fn, b);
-    }
-    if (status == DQN_OK) {
         const double lanes = count_lanes ? (double)config->env.lanes : 1.0;
-        status = time_program(b, STEPS_A_PROGRAM, lanes * (double)n_agents, out);
+        status = measure(b, fn, lanes * (double)n_agents, out);
     }
     destroy(b);
     free(b);
     return status;
 }
 
+/* Times the step again without priorities. */
+static enum dqn_status find_per_share(const struct dqn_config *config, size_t n_agents,
+                                      struct dqn_bench_result *step) {
+    struct dqn_config *c = NULL;
+    struct dqn_bench_result uniform;
+    DQN_TRY(dqn_alloc((void **)&c, 1, sizeof *c, "a configuration"));
+    *c = *config;
+    c->replay.kind = DQN_REPLAY_UNIFORM;
+    const enum dqn_status status =
+        with_bench(c, n_agents, &uniform, prepare_learning, run_updates, false);
+    free(c);
+    DQN_TRY(status);
+    step->per_us = fmax(0.0, step->us - uniform.us);
+    step->per_share = step->per_us / step->us;
+    return DQN_OK;
+}
+
 enum dqn_status dqn_bench_step(const struct dqn_config *config, size_t n_agents,
                                struct dqn_bench_result *out) {
-    return with_bench(config, n_agents, out, prepare_learning, run_updates, false);
+    DQN_TRY(with_bench(config, n_agents, out, prepare_learning, run_updates, false));
+    return config->replay.kind == DQN_REPLAY_UNIFORM ? DQN_OK
+                                                     : find_per_share(config, n_agents, out);
 }
 
 enum dqn_status dqn_bench_per(const struct dqn_config *config, size_t n_agents,
@@ -368,7 +355,7 @@ static enum dqn_status prepare_collecting(struct bench *b, const struct dqn_conf
                                                   .env_params = b->env_params,
                                                   .replay = b->replay};
     DQN_TRY(dqn_collector_create(&b->collector, b->arena, &b->device, &options));
-    DQN_TRY(dqn_arena_commit(b->arena, NULL));
+    DQN_TRY(commit(b));
     DQN_TRY(upload_agents(b));
     if (b->market != NULL) {
         DQN_TRY(dqn_market_upload(b->market, b->queue, &b->market_buffers));

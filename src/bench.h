@@ -12,7 +12,19 @@ struct dqn_bench_result {
     double per_s_min, per_s_max; /* slowest and fastest window */
     uint64_t n;                  /* operations timed */
     uint64_t host_waits;         /* inside the windows */
-    uint64_t device_bytes;
+    /* Share of the time in which work was in flight on the device (queue.busy_begin), in three
+     * windows more, so that its events do not slow down the others. NAN on the CPU. */
+    double busy;
+    /* dqn_bench_step: what the step takes longer than the same step with replay.kind=uniform, in
+     * microseconds and as a share of `us`: the draw by priority against one of equal chances,
+     * importance weights and priority update; the gathering of rows is in both. 0 where the
+     * difference is lost in the windows' scatter; NAN for uniform, and for the other benchmarks. */
+    double per_us, per_share;
+    uint64_t device_bytes; /* planned: the buffers */
+    /* Free memory of the device before the buffers were allocated, less that after the last window:
+     * buffers, and what code, libraries and captured programs took since then. What other processes
+     * did meanwhile is in it, too. 0 on the CPU: not measured. */
+    uint64_t device_bytes_taken;
     char device[192];
 };
 
@@ -28,13 +40,28 @@ enum dqn_status dqn_bench_collect(const struct dqn_config *config, size_t n_agen
                                   struct dqn_bench_result *out);
 
 /* A whole epoch of training (evaluation and saving apart), with the replay where the learner is and
- * with the replay on the CPU: what moving it to the GPU is worth. */
+ * with the replay on the CPU: what moving it to the GPU is worth. Of five epochs, the first one
+ * captures programs and warms up; the figures are those of the median one of the next three, by
+ * its time; `busy` is of the last one, whose events would slow down the others. */
 struct dqn_bench_epoch_result {
-    bool ran;       /* false: this placement is not to be had here */
-    double seconds; /* an epoch, median of three */
-    double updates_per_s, env_steps_per_s;
-    double host_waits; /* inside an epoch */
+    bool ran; /* false: this placement is not to be had here */
     bool replay_on_gpu;
+    double seconds; /* an epoch */
+    double updates_per_s, env_steps_per_s;
+    /* Seconds an epoch for sampling (draw, weights, gather) and for priority updates.
+     * Replay on the CPU: time of the host in them, with the copies to and from the learner and
+     * without its waits. Replay on the GPU: they run inside of graphs, where they have no time of
+     * their own; so what they take on the device by themselves, of the replay as the last epoch
+     * left it, times the updates of the epoch. Those of a priority update are the difference of a
+     * draw with an update and a draw alone, 0 where that is lost in the windows' scatter. */
+    double sample_s, update_s;
+    double host_waits,
+        host_wait_s;             /* inside the epoch, and their seconds; not the one at its end */
+    double busy;                 /* as above: of the epoch's time; NAN on the CPU */
+    uint64_t device_bytes;       /* planned, of the learner's device */
+    uint64_t device_bytes_taken; /* as above; what the first placement's run left loaded (code) does
+                                    not count again in the second one's */
+    char device[192];            /* the learner's */
 };
 enum dqn_status dqn_bench_epoch(const struct dqn_config *config,
                                 struct dqn_bench_epoch_result *replay_with_learner,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_text.h"
 #include "cli.h"
 
 enum { MOST_AGENTS = 1024 };
@@ -24,7 +24,30 @@ static const struct dqn_cli_spec spec = {
         "  step     optimizer steps: 51 inputs, net.hidden, 45 actions, from a full replay of\n"
         "           replay.capacity random rows; learner.batch, learner.double, replay.kind ...\n"
         "  per      the replay's part of it: draw, gather, priority update\n"
-        "  collect  vector steps of env.name with env.lanes lanes and the network as policy",
+        "  collect  vector steps of env.name with env.lanes lanes and the network as policy\n"
+        "  epoch    epochs of train.epoch_steps env steps, without evaluation, with the replay on\n"
+        "           the CPU and on the GPU side by side; the median of three\n"
+        "\n"
+        "What the figures are (names of the JSON in brackets, null where not measured):\n"
+        "  prioritized replay [per_us, per_share]: what a step takes longer than the same step\n"
+        "           with replay.kind=uniform, which is timed as well. The draw by priority, the\n"
+        "           weights and the priority update; gathering the rows is in both\n"
+        "  host waits [host_waits, host_wait_s]: how often the host waited for the device, and "
+        "the\n"
+        "           seconds; not the one wait that ends a window or an epoch\n"
+        "  GPU busy [busy]: share of the time with work in flight, by timing events around each\n"
+        "           graph, and from the first call after a wait to the next wait. Taken in "
+        "windows\n"
+        "           or an epoch of its own; idle is the rest\n"
+        "  memory   planned [device_bytes]: the buffers. Taken [device_bytes_taken]: what of the\n"
+        "           device's free memory is gone since before they were allocated, which is also\n"
+        "           code, libraries, graphs and whatever other processes did\n"
+        "  sampling and priority updates of an epoch [sample_s, priority_update_s]: with the\n"
+        "           replay on the CPU the host's time in them, its waits left out. On the GPU "
+        "they\n"
+        "           run inside of graphs: what they take there by themselves after the last "
+        "epoch,\n"
+        "           times the updates of an epoch",
     .options = options,
     .n_options = DQN_COUNT_OF(options),
     .max_arguments = 1};
@@ -41,46 +64,10 @@ static const struct measurement measurements[] = {
     {"collect", "env steps", dqn_bench_collect},
 };
 
-static void print_text(const struct measurement *m, const struct dqn_bench_result *r) {
-    char bytes[32];
-    printf("%s on %s\n", m->name, r->device);
-    printf("  %.0f %s/s (%.0f to %.0f), %.2f us each, %llu timed, %llu host waits inside, %s "
-           "planned\n",
-           r->per_s, m->unit, r->per_s_min, r->per_s_max, r->us, (unsigned long long)r->n,
-           (unsigned long long)r->host_waits,
-           dqn_format_bytes(bytes, sizeof bytes, r->device_bytes));
-}
-
-static void print_json(const struct measurement *m, const struct dqn_bench_result *r) {
-    printf("{\"bench\": \"%s\", \"unit\": \"%s\", \"per_s\": %.6g, \"per_s_min\": %.6g, "
-           "\"per_s_max\": %.6g, \"us\": %.6g, \"n\": %llu, \"host_waits\": %llu, "
-           "\"device_bytes\": %llu, \"device\": \"%s\"}\n",
-           m->name, m->unit, r->per_s, r->per_s_min, r->per_s_max, r->us, (unsigned long long)r->n,
-           (unsigned long long)r->host_waits, (unsigned long long)r->device_bytes, r->device);
-}
-
-/* The table of the replay's two places: what an epoch takes with each. */
 static enum dqn_status run_epoch(const struct dqn_config *config, bool json) {
-    struct dqn_bench_epoch_result r[2];
-    DQN_TRY(dqn_bench_epoch(config, &r[0], &r[1]));
-    if (!json) {
-        printf("%-28s %10s %12s %14s %11s\n", "replay", "s an epoch", "updates/s", "env steps/s",
-               "host waits");
-    }
-    for (int i = 1; i >= 0; i--) {
-        const char *place = r[i].replay_on_gpu ? "gpu" : "cpu";
-        if (!r[i].ran) {
-            continue;
-        }
-        printf(json ? "{\"bench\": \"epoch\", \"replay\": \"%s\", \"seconds\": %.6g, "
-                      "\"updates_per_s\": %.6g, \"env_steps_per_s\": %.6g, \"host_waits\": %.6g}\n"
-                    : "%-28s %10.3f %12.0f %14.0f %11.0f\n",
-               place, r[i].seconds, r[i].updates_per_s, r[i].env_steps_per_s, r[i].host_waits);
-    }
-    if (!json && r[1].ran) {
-        printf("the epoch with the replay on the GPU takes %.1f %% of the other one's time\n",
-               100.0 * r[0].seconds / r[1].seconds);
-    }
+    struct dqn_bench_epoch_result with_learner, on_cpu;
+    DQN_TRY(dqn_bench_epoch(config, &with_learner, &on_cpu));
+    (json ? dqn_bench_print_epoch_json : dqn_bench_print_epoch)(&with_learner, &on_cpu);
     return DQN_OK;
 }
 
@@ -127,7 +114,8 @@ static enum dqn_status start(int argc, char **argv) {
     }
     DQN_TRY_GOTO(find_measurement(cli->argument[0], &m));
     DQN_TRY_GOTO(m->run(config, n_agents, &result));
-    (dqn_cli_has(cli, "--json") ? print_json : print_text)(m, &result);
+    (dqn_cli_has(cli, "--json") ? dqn_bench_print_json : dqn_bench_print)(m->name, m->unit,
+                                                                          &result);
 done:
     free(cli);
     free(config);

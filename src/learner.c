@@ -225,6 +225,10 @@ struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner) {
     return learner->params;
 }
 
+struct dqn_buffer *dqn_learner_ok(const struct dqn_learner *learner) {
+    return learner->ok;
+}
+
 struct dqn_buffer *dqn_learner_stats(const struct dqn_learner *learner) {
     return learner->stats;
 }

@@ -34,6 +34,8 @@ enum dqn_status dqn_learner_update(struct dqn_learner *learner, struct dqn_queue
 
 /* [K, P] */
 struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner);
+/* [K] u32: 0 = the latest update of the agent was skipped, for something in it was not finite. */
+struct dqn_buffer *dqn_learner_ok(const struct dqn_learner *learner);
 /* [K] struct dqn_step_stats: sums since the last clear. */
 struct dqn_buffer *dqn_learner_stats(const struct dqn_learner *learner);
 /* Share of the hidden units whose output was 0 for every row of the latest batch: dead, if they are

@@ -338,18 +338,25 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
     return r->staging != NULL ? dqn_staging_give_batch(r->staging, q, slot, batch) : DQN_OK;
 }
 
+/* A clock that stands still while the host waits for a device. */
+static double work_clock_s(void) {
+    return dqn_clock_s() - dqn_queue_waited_s();
+}
+
 enum dqn_status dqn_replay_sample(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
                                   struct dqn_replay_batch *batch) {
     if (slot != r->n_sampled || slot >= r->o.n_batches) {
         return dqn_fail(DQN_ERR_STATE, "batch %zu of %zu was sampled out of turn", slot,
                         r->o.n_batches);
     }
+    const double begun = work_clock_s();
     enum dqn_status status = draw_and_gather(r, q, slot, batch);
     if (shall_move(r, q, status)) {
         DQN_TRY(dqn_replay_move(r, q));
         status = draw_and_gather(r, q, slot, batch);
     }
     r->n_sampled += status == DQN_OK;
+    r->clock.sample_s += work_clock_s() - begun;
     return status;
 }
 
@@ -369,6 +376,7 @@ static enum dqn_status update_slots(struct dqn_replay *r, struct dqn_queue *q, c
 }
 
 enum dqn_status dqn_replay_update(struct dqn_replay *r, struct dqn_queue *q, const uint32_t *ok) {
+    const double begun = work_clock_s();
     enum dqn_status status = update_slots(r, q, ok);
     if (shall_move(r, q, status)) {
         DQN_TRY(dqn_replay_move(r, q));
@@ -376,7 +384,12 @@ enum dqn_status dqn_replay_update(struct dqn_replay *r, struct dqn_queue *q, con
     }
     DQN_TRY(status);
     r->n_sampled = 0;
+    r->clock.update_s += work_clock_s() - begun;
     return DQN_OK;
+}
+
+struct dqn_replay_clock dqn_replay_clock(const struct dqn_replay *r) {
+    return r->clock;
 }
 
 size_t dqn_replay_size(const struct dqn_replay *r) {

@@ -95,6 +95,14 @@ bool dqn_replay_describe(struct dqn_replay *replay, struct dqn_replay_batch *bat
 size_t dqn_replay_size(const struct dqn_replay *replay);
 size_t dqn_replay_capacity(const struct dqn_replay *replay);
 
+/* Seconds that the host worked in dqn_replay_sample and in dqn_replay_update so far, its waits for
+ * a device left out. For a replay on the CPU that is the work itself, with the copies to and from
+ * the learner; for one on a GPU it is no more than the enqueueing. */
+struct dqn_replay_clock {
+    double sample_s, update_s;
+};
+struct dqn_replay_clock dqn_replay_clock(const struct dqn_replay *replay);
+
 /* After the columns and "replay/ring" were loaded from a checkpoint: sums from priorities; the
  * host's view from `rows_inserted`, the rows an agent inserted since the run began. */
 enum dqn_status dqn_replay_restore(struct dqn_replay *replay, struct dqn_queue *q,

@@ -31,6 +31,7 @@ struct dqn_replay {
     uint64_t rows_ahead; /* inserted, and not noted yet */
     size_t n_sampled;    /* slots that wait for their priority update */
     bool drawn;          /* rows of the next slot are drawn, and not gathered yet */
+    struct dqn_replay_clock clock;
     /* another device to go on at */
     bool failed;           /* an operation failed while a program was captured */
     struct dqn_arena *own; /* after a move: its buffers, until dqn_replay_settle */

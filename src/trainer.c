@@ -311,11 +311,25 @@ static bool run_is_over(const struct dqn_trainer *t) {
            (patience > 0 && t->at.epochs_since_best >= (uint64_t)patience);
 }
 
-static void begin_clock(struct dqn_trainer *t) {
-    t->epoch_begun_s = dqn_clock_s();
+static enum dqn_status begin_clock(struct dqn_trainer *t) {
     t->waits_begun = dqn_queue_waits();
+    t->waited_begun_s = dqn_queue_waited_s();
+    t->replay_begun = dqn_replay_clock(t->replay);
     t->steps_begun = dqn_trainer_env_steps(t);
     t->updates_begun = t->at.updates;
+    if (t->time_device) {
+        DQN_TRY(t->device.backend->queue->busy_begin(t->queue));
+    }
+    t->epoch_begun_s = dqn_clock_s();
+    return DQN_OK;
+}
+
+/* Of the epoch up to here. */
+static void take_times(struct dqn_trainer *t) {
+    const struct dqn_replay_clock now = dqn_replay_clock(t->replay);
+    t->times.replay.sample_s = now.sample_s - t->replay_begun.sample_s;
+    t->times.replay.update_s = now.update_s - t->replay_begun.update_s;
+    t->times.waited_s = dqn_queue_waited_s() - t->waited_begun_s;
 }
 
 static enum dqn_status read_epoch(struct dqn_trainer *t) {
@@ -333,9 +347,13 @@ static enum dqn_status clear_epoch(struct dqn_trainer *t) {
  * changed then, and the epoch can be finished again. So it is with DQN_ERR_ENDLESS. */
 static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
     const uint64_t waits = dqn_queue_waits() - t->waits_begun;
+    take_times(t);
     t->at.epochs++;
     DQN_TRY(dqn_trainer_in_phase(read_epoch(t), "collect or update, found at the epoch's end"));
     const double seconds = dqn_clock_s() - t->epoch_begun_s;
+    if (t->time_device) {
+        DQN_TRY(t->device.backend->queue->busy_end(t->queue, &t->times.busy_s));
+    }
     DQN_TRY(check_finite(t));
     const bool evaluated = t->at.epochs % (uint64_t)t->config.eval.every_epochs == 0 ||
                            dqn_trainer_env_steps(t) >= (uint64_t)t->config.train.env_steps;
@@ -394,7 +412,7 @@ enum dqn_status dqn_trainer_run(struct dqn_trainer *t, bool *stopped) {
     while (finished && (t->inside_epoch || !run_is_over(t))) {
         finished = false;
         t->inside_epoch = false;
-        begin_clock(t);
+        DQN_TRY(begin_clock(t));
         DQN_TRY(run_epoch_steps(t));
         if (epoch_is_over(t, &t->at)) {
             const enum dqn_status status = finish_epoch(t, &finished);

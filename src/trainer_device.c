@@ -96,6 +96,7 @@ static enum dqn_status check_plan(struct dqn_trainer *t, const struct dqn_device
     bool but_replay = false;
     dqn_memory_plan_make(&plan, t->arena, device);
     DQN_TRY(device->backend->memory->info(device, &free_bytes, &total_bytes));
+    t->free_begun = device == &t->device ? free_bytes : t->free_begun;
     const enum dqn_status status = dqn_memory_plan_check(&plan, free_bytes, &but_replay);
     t->place.replay_failed = device == &t->device && but_replay;
     return status == DQN_OK ? DQN_OK : dqn_fail_prefix(status, "%s", device->backend->name);

@@ -1,5 +1,5 @@
 /* Inside of the trainer: its parts, and what trainer.c (the loop), trainer_setup.c (creation) and
- * trainer_save.c (checkpoints) call of each other. */
+ * trainer_save.c (checkpoints) call of each other; bench_epoch.c measures them. */
 #ifndef DQN_TRAINER_PARTS_H
 #define DQN_TRAINER_PARTS_H
 
@@ -55,6 +55,13 @@ struct dqn_placement {
     bool replay_failed;   /* or all but the replay has room on it */
 };
 
+/* Where an epoch's time went, up to the wait at its end. */
+struct dqn_epoch_times {
+    struct dqn_replay_clock replay;
+    double waited_s; /* the host, for the device */
+    double busy_s;   /* work was in flight on the device; with time_device alone, see backend.h */
+};
+
 struct dqn_trainer {
     struct dqn_config config;
     size_t n_agents;
@@ -103,6 +110,11 @@ struct dqn_trainer {
     double epoch_begun_s; /* clock when the running epoch began or went on */
     uint64_t waits_begun; /* host waits when it began */
     uint64_t steps_begun, updates_begun;
+    struct dqn_replay_clock replay_begun;
+    double waited_begun_s;
+    struct dqn_epoch_times times; /* of the latest epoch */
+    bool time_device;             /* dqn-bench: use the queue's busy_begin in the next epochs */
+    uint64_t free_begun;          /* bytes of the device that were free before the arena's commit */
 
     struct dqn_saver *saver; /* trainer_save.c; NULL = write nothing */
 };

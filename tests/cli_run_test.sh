@@ -45,7 +45,6 @@ expect 0 "$train" printed.yaml --print-config
 cmp -s out printed.yaml || fail '--print-config of its own output differs'
 expect 0 "$bin/dqn-eval" --help
 expect 0 "$bin/dqn-data" --help
-expect 0 "$bin/dqn-bench" --help
 
 # ---- what is refused ----
 expect 2 "$train"
@@ -115,9 +114,6 @@ expect 2 "$bin/dqn-data" synth foo out.csv
 says err "the markets are $markets"
 expect 0 "$bin/dqn-data" --help
 says out "$markets"
-expect 2 "$bin/dqn-bench" nonsense
-expect 2 "$bin/dqn-bench" step --agents 0
-expect 2 "$bin/dqn-bench" epoch --agents 2
 expect 2 "$bin/dqn-eval"
 
 # ---- runs and folders ----
@@ -153,12 +149,6 @@ for folder in checkpoints/short-2 again-checkpoints; do
 done
 expect 0 "$bin/dqn-eval" checkpoints/short-1/epoch-000004.h5 --episodes 5 --json
 says out '{'
-expect 0 "$bin/dqn-bench" collect --set env.name=cartpole --set device=cpu --json
-for part in step per collect; do
-  expect 0 "$bin/dqn-bench" "$part" --agents 3 --set env.name=cartpole --set device=cpu --json \
-    --set replay.capacity=2000 --set learner.batch=32 --set train.learning_starts=100
-done
-says out '"bench": "collect"'
 # loses COMMAND...: its standard output is a full disk.
 loses() {
   local code=0

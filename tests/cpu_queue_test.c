@@ -165,6 +165,7 @@ Test(cpu_queue, plain_queue_runs_at_once) {
     OK(queue->wait(q));
     cr_assert_eq(dqn_queue_waits(), waits + 1);
     cr_assert_null(queue->capture_begin);
+    cr_assert_null(queue->busy_begin);
     queue->destroy(q);
     queue->destroy(NULL);
     memory->close(&device);
@@ -177,6 +178,7 @@ Test(cpu_queue, late_queue_is_late) {
     struct dqn_queue *q;
     OK(queue->create(&device, &q));
     int stale = 0;
+    const double begun = dqn_clock_s(), waited = dqn_queue_waited_s();
     for (int round = 1; round <= 50; round++) {
         const int from = round;
         atomic_int to = 0;
@@ -186,6 +188,8 @@ Test(cpu_queue, late_queue_is_late) {
         cr_assert_eq(atomic_load(&to), round);
     }
     cr_assert_geq(stale, 25, "only %d of 50 operations were late", stale);
+    cr_assert_gt(dqn_queue_waited_s() - waited, 25 * 10e-6); /* the worker pauses for 20 us */
+    cr_assert_leq(dqn_queue_waited_s() - waited, dqn_clock_s() - begun);
     queue->destroy(q);
     memory->close(&device);
 }

@@ -1,6 +1,9 @@
 /* The CUDA device itself: memory, queues, events, graphs, and the faults that must end in an error
  * text and not in a crash. */
+#include <time.h>
+
 #include "cuda_pair.h"
+#include "program.h"
 
 static const struct dqn_device_options options = {.threads = 1};
 
@@ -107,6 +110,102 @@ Test(cuda_backend, events_order_queues) {
     memory->free(&gpu->device, device, false);
     memory->free(&gpu->device, source, true);
     memory->free(&gpu->device, host, true);
+    pair_close(&pair);
+}
+
+/* ---- the clock of work in flight ---- */
+
+struct zeroing {
+    const struct dqn_memory_ops *memory;
+    void *data;
+    size_t bytes, n;
+};
+
+static enum dqn_status zero_often(void *context, struct dqn_queue *q) {
+    const struct zeroing *z = context;
+    for (size_t i = 0; i < z->n; i++) {
+        DQN_TRY(z->memory->zero(q, z->data, z->bytes));
+    }
+    return DQN_OK;
+}
+
+enum { PAUSE_MS = 20 };
+
+/* The host does something else. */
+static void pause_host(void) {
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
+/* Runs work (called, then as a graph), with a pause of the host before each and none while it
+ * runs; gives what the clock says, and the time of the runs by the host's clock. */
+static void time_work(const struct side *gpu, struct zeroing *z, double *busy_s, double *runs_s) {
+    const struct dqn_queue_ops *ops = gpu->backend->queue;
+    struct dqn_program *program = NULL;
+    OK(dqn_program_record(&program, zero_often, z));
+    *runs_s = 0.0;
+    OK(ops->busy_begin(gpu->q));
+    for (int run = 0; run < 4; run++) { /* 0 is called, 1 captured and launched, others launched */
+        pause_host();
+        const double begun = dqn_clock_s();
+        OK(dqn_program_run(program, gpu->q));
+        OK(ops->wait(gpu->q));
+        *runs_s += dqn_clock_s() - begun;
+    }
+    pause_host();
+    OK(ops->busy_end(gpu->q, busy_s));
+    dqn_program_destroy(program);
+}
+
+/* Most of the time of large work, and none of the host's pauses. */
+Test(cuda_backend, clock_of_work_in_flight) {
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    const struct side *gpu = &pair.side[GPU];
+    const struct dqn_memory_ops *memory = gpu->backend->memory;
+    struct zeroing z = {.memory = memory, .bytes = (size_t)1 << 28, .n = reduced(100, 2)};
+    OK(memory->alloc(&gpu->device, &z.data, z.bytes, false));
+    OK(zero_often(&z, gpu->q)); /* the clocks of the GPU rise */
+    OK(gpu->backend->queue->wait(gpu->q));
+    double busy_s = 0.0, runs_s = 0.0;
+    time_work(gpu, &z, &busy_s, &runs_s);
+    cr_log_info("%.2f ms in flight of %.2f ms", 1e3 * busy_s, 1e3 * runs_s);
+    cr_expect_leq(busy_s, runs_s * 1.001 + 1e-5, "pauses of %d ms", PAUSE_MS);
+    cr_expect_gt(busy_s, runs_s * reduced(50, 1) / 100.0);
+    memory->free(&gpu->device, z.data, false);
+    pair_close(&pair);
+}
+
+/* More flights than the clock has room for at once; then again, from 0. */
+Test(cuda_backend, clock_of_many_flights) {
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    const struct side *gpu = &pair.side[GPU];
+    const struct dqn_queue_ops *ops = gpu->backend->queue;
+    void *data = NULL;
+    OK(gpu->backend->memory->alloc(&gpu->device, &data, 4096, false));
+    double many_s = 0.0, one_s = 0.0;
+    const double begun = dqn_clock_s();
+    OK(ops->busy_begin(gpu->q));
+    for (size_t i = 0; i < reduced(10000, 5000); i++) {
+        OK(gpu->backend->memory->zero(gpu->q, data, 4096));
+        OK(ops->wait(gpu->q));
+    }
+    const uint64_t waits = dqn_queue_waits();
+    OK(ops->busy_end(gpu->q, &many_s));
+    cr_expect_eq(dqn_queue_waits(), waits + 1);
+    cr_expect_lt(many_s, dqn_clock_s() - begun);
+    OK(ops->busy_begin(gpu->q));
+    OK(gpu->backend->memory->zero(gpu->q, data, 4096));
+    OK(ops->busy_end(gpu->q, &one_s)); /* ends what was not waited for */
+    cr_log_info("%.2f ms in flight, and %.2f us of one", 1e3 * many_s, 1e6 * one_s);
+    cr_expect_gt(one_s, 0.0);
+    cr_expect_gt(many_s, 100.0 * one_s);
+    OK(gpu->backend->memory->zero(gpu->q, data, 4096));
+    OK(ops->busy_begin(gpu->q));
+    OK(ops->busy_end(gpu->q, &one_s));
+    cr_expect_eq(one_s, 0.0, "%g s without work", one_s);
+    gpu->backend->memory->free(&gpu->device, data, false);
     pair_close(&pair);
 }
 

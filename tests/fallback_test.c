@@ -73,6 +73,44 @@ Test(replay_apart, checkpoints_go_both_ways) {
     }
 }
 
+struct seen_epoch {
+    struct dqn_trainer *trainer;
+    size_t n;
+};
+
+/* The parts exclude each other: draws and priority updates leave their waits out. */
+static void check_times(void *context, const double *row) {
+    struct seen_epoch *seen = context;
+    const struct dqn_epoch_times *times = &seen->trainer->times;
+    const double sum = times->replay.sample_s + times->replay.update_s + times->waited_s;
+    cr_expect_gt(times->replay.sample_s, 0.0);
+    cr_expect_gt(times->replay.update_s, 0.0);
+    cr_expect_gt(times->waited_s, 1e-6 * row[DQN_METRIC_host_waits], "%g s in %g waits",
+                 times->waited_s, row[DQN_METRIC_host_waits]);
+    cr_expect_lt(sum, row[DQN_METRIC_seconds], "%g s of %g s", sum, row[DQN_METRIC_seconds]);
+    seen->n++;
+}
+
+/* Where an epoch's time goes, as dqn-bench epoch tells it. */
+Test(replay_apart, times_of_an_epoch) {
+    struct dqn_config *config = calloc(1, sizeof *config);
+    const char *const set[] = {"device=cpu"};
+    struct seen_epoch seen = {0};
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, 1, set));
+    const struct dqn_trainer_options options = {.config = config,
+                                                .quiet = true,
+                                                .replay_apart = true,
+                                                .late_queue = true,
+                                                .on_epoch = check_times,
+                                                .context = &seen};
+    bool stopped = true;
+    OK(dqn_trainer_create(&seen.trainer, &options));
+    OK(dqn_trainer_run(seen.trainer, &stopped));
+    cr_expect_eq(seen.n, 3);
+    dqn_trainer_destroy(seen.trainer);
+    free(config);
+}
+
 /* ---- a replay that fails ------------------------------------------------------------------------
  */
 

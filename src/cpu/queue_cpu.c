@@ -170,12 +170,7 @@ static void queue_destroy(struct dqn_queue *base) {
     free(q);
 }
 
-static enum dqn_status queue_wait(struct dqn_queue *base) {
-    struct cpu_queue *q = (struct cpu_queue *)base;
-    dqn_queue_count_wait();
-    if (!q->device->late) {
-        return DQN_OK;
-    }
+static enum dqn_status wait_for_worker(struct cpu_queue *q) {
     pthread_mutex_lock(&q->lock);
     while (q->done != q->submitted) {
         pthread_cond_wait(&q->changed, &q->lock);
@@ -186,6 +181,14 @@ static enum dqn_status queue_wait(struct dqn_queue *base) {
     }
     q->error = DQN_OK;
     pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+static enum dqn_status queue_wait(struct dqn_queue *base) {
+    struct cpu_queue *q = (struct cpu_queue *)base;
+    const double begun = dqn_clock_s();
+    const enum dqn_status status = q->device->late ? wait_for_worker(q) : DQN_OK;
+    dqn_queue_count_wait(dqn_clock_s() - begun);
     return status;
 }
 
