@@ -879,7 +879,7 @@ enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_
     DQN_TRY(choose_shape(q, step, &shape));
     DQN_CHECK(shape != NULL);
     fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
-    DQN_CUDA(cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), *step));
-    DQN_LAUNCHED(k_step_rows);
+    DQN_CUDA_ASK("k_step_rows",
+                 cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), *step));
     return DQN_OK;
 }

@@ -107,6 +107,9 @@ struct dqn_trainer {
     struct dqn_saver *saver; /* trainer_save.c; NULL = write nothing */
 };
 
+/* trainer.c */
+void dqn_trainer_free_programs(struct dqn_trainer *t);
+
 /* trainer_save.c */
 enum dqn_status dqn_saver_create(struct dqn_trainer *t);
 void dqn_saver_destroy(struct dqn_saver *saver);
