@@ -270,7 +270,7 @@ static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint6
     row[DQN_METRIC_gpu] = t->place.cpu ? 0.0 : 1.0;
     row[DQN_METRIC_replay_gpu] =
         dqn_replay_device(t->replay)->backend == dqn_backend_find("cpu") ? 0.0 : 1.0;
-    row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
+    row[DQN_METRIC_device_bytes] = (double)dqn_trainer_device_bytes(t);
 }
 
 /* Evaluates, and keeps the parameters of each agent whose score rose. */
