@@ -251,6 +251,7 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
 /* The sums cannot be rebuilt when a run is taken up: it goes on with the replay on the CPU. */
 Test(cuda_fallback, failing_rebuild) {
     need_gpu();
+    skip_reduced("the kernels of a replay on the CPU");
     operation_by_operation();
     const char *whole = make_reference(1), *parts = run_folder();
     struct run run = cuda_run(run_cartpole);
@@ -288,7 +289,8 @@ Test(cuda_fallback, failing_rebuild) {
 Test(cuda_fallback, refused_updates, .timeout = 500) {
     static const char *const kernels[] = {"k_step_rows", "k_step_weights"};
     need_gpu();
-    for (size_t kind = is_reduced() ? 1 : 0; kind < 2; kind++) {
+    skip_reduced("the kernels of other tests");
+    for (size_t kind = 0; kind < 2; kind++) {
         operation_by_operation();
         const char *reference = make_reference(kind);
         unsetenv("DQN_TEST_COMPOSED");
@@ -305,7 +307,8 @@ Test(cuda_fallback, refused_updates, .timeout = 500) {
  * its bytes, so the run equals the one in which nothing was refused. */
 Test(cuda_fallback, refused_steps, .timeout = 500) {
     need_gpu();
-    for (size_t kind = is_reduced() ? 1 : 0; kind < reduced(3, 2); kind++) {
+    skip_reduced("the kernels of other tests");
+    for (size_t kind = 0; kind < 3; kind++) {
         const char *reference = make_reference(kind);
         runs_equal("refuse:k_step_cartpole", "k_step_cartpole", "replay.device=cuda", kind,
                    reference, true, false);
