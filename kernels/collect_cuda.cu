@@ -1,6 +1,7 @@
 /* A collector's step in two kernels: the policy's pass with the actions from it (nn_tile_cuda.cu;
  * other networks take more), and the environments with all that their transitions lead to
- * (env_cuda.cu, collect_cuda.cuh). */
+ * (env_cuda.cu, collect_cuda.cuh). Where CUDA refuses the second one (DQN_ERR_REFUSED) the actions
+ * were taken and counted, and nothing else was done; the first one fails with DQN_ERR_DEVICE. */
 #include "collect_cuda.cuh"
 #include "nn_cuda.cuh"
 

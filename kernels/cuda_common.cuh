@@ -135,6 +135,10 @@ bool dqn_cuda_is_lost(cudaError_t error);
 /* After a launch: its error, if any, with the kernel's name in the text. */
 enum dqn_status dqn_cuda_launched(const char *kernel);
 
+/* What the own call of a launch returned, where other operations can stand in for the kernel's. An
+ * error means that it did not run: DQN_ERR_REFUSED while the context lives. */
+enum dqn_status dqn_cuda_asked(const char *kernel, cudaError_t error);
+
 /* Test switch: the environment variable DQN_TEST_FAULT holds one fault, here asked for by kind.
  *   no_driver        opening fails as on a machine without a driver
  *   no_device        opening fails as on a machine without a GPU
@@ -145,12 +149,16 @@ enum dqn_status dqn_cuda_launched(const char *kernel);
  *   free:<bytes>     so much memory is said to be free
  *   pinned           page-locked host memory cannot be had
  *   launch:<kernel>  each launch of that kernel reports a failure; the context lives on
+ *   refuse:<kernel>  each launch of that kernel by DQN_CUDA_ASK is refused
  *   illegal:<kernel> after that kernel an address is written that does not exist: the context is
  *                    lost, as after a broken kernel
  *   wait             waiting for a queue reports an unknown error
  * True when the variable is `kind`, or `kind:value`; then *value, where not NULL, is the text after
  * the colon ("" without one). */
 bool dqn_cuda_fault(const char *kind, const char **value);
+
+/* Whether the fault refuse:<kernel> is set for this one. */
+bool dqn_cuda_refuses(const char *kernel);
 
 /* Test switch: DQN_TEST_COMPOSED=1 takes updates, collectors' steps and policies apart into their
  * operations. */
@@ -167,6 +175,12 @@ bool dqn_cuda_is_composed(void);
 
 /* Returns from the calling function when the launch just made failed: DQN_LAUNCHED(k_td_loss). */
 #define DQN_LAUNCHED(kernel) DQN_TRY(dqn_cuda_launched(#kernel))
+
+/* Makes a launch, which `call` is, unless the fault refuse is set for it; returns from the calling
+ * function when it failed: DQN_CUDA_ASK("k_step_rows", cudaLaunchKernelEx(...)). */
+#define DQN_CUDA_ASK(kernel, call)                                                                 \
+    DQN_TRY(                                                                                       \
+        dqn_cuda_asked(kernel, dqn_cuda_refuses(kernel) ? cudaErrorLaunchOutOfResources : (call)))
 
 /* ---- launch shapes ---- */
 

@@ -265,22 +265,36 @@ static enum dqn_status reset(struct dqn_queue *q, const struct dqn_env_args *arg
     return DQN_OK;
 }
 
-enum dqn_status dqn_cuda_step_lanes(struct dqn_queue *q, const struct dqn_env_args *args,
-                                    const struct dqn_tail *tail) {
-    const dim3 grid = lane_grid(args->lanes, args->n_agents);
-    const unsigned spread = choose_spread(q, grid);
-    switch (args->env) {
-#define LAUNCH_STEP(name, observations, actions, limit)                                            \
-    case DQN_ENV_##name:                                                                           \
-        k_step_##name<<<grid, DQN_ENV_THREADS, 0, dqn_cuda_stream(q)>>>(*args, *tail, spread);     \
-        DQN_LAUNCHED(k_step_##name);                                                               \
-        break;
-        DQN_ENV_LIST(LAUNCH_STEP)
-#undef LAUNCH_STEP
+/* The kernel k_step_<name> of an environment, and its name. */
+static const void *find_step(enum dqn_env_id env, const char **name) {
+    switch (env) {
+#define FIND_STEP(env_name, observations, actions, limit)                                          \
+    case DQN_ENV_##env_name:                                                                       \
+        *name = "k_step_" #env_name;                                                               \
+        return (const void *)k_step_##env_name;
+        DQN_ENV_LIST(FIND_STEP)
+#undef FIND_STEP
     case DQN_ENV_COUNT:
         break;
     }
-    return DQN_OK;
+    return NULL;
+}
+
+enum dqn_status dqn_cuda_step_lanes(struct dqn_queue *q, const struct dqn_env_args *args,
+                                    const struct dqn_tail *tail) {
+    const char *name = NULL;
+    const void *kernel = find_step(args->env, &name);
+    const dim3 grid = lane_grid(args->lanes, args->n_agents), block = dim3(DQN_ENV_THREADS);
+    unsigned spread = choose_spread(q, grid);
+    void *values[] = {(void *)args, (void *)tail, &spread};
+    cudaStream_t stream = dqn_cuda_stream(q);
+    DQN_CHECK(kernel != NULL);
+    if (tail->present) { /* env.step and others can stand in for it */
+        DQN_CUDA_ASK(name, cudaLaunchKernel(kernel, grid, block, values, 0, stream));
+        return DQN_OK;
+    }
+    (void)cudaLaunchKernel(kernel, grid, block, values, 0, stream);
+    return dqn_cuda_launched(name); /* its error, by name */
 }
 
 static enum dqn_status step(struct dqn_queue *q, const struct dqn_env_args *args) {

@@ -75,12 +75,28 @@ static __global__ void k_illegal_write(size_t address) {
     *(volatile int *)address = 1;
 }
 
+bool dqn_cuda_refuses(const char *kernel) {
+    const char *name = NULL;
+    return dqn_cuda_fault("refuse", &name) && strcmp(name, kernel) == 0;
+}
+
+static enum dqn_status not_launched(enum dqn_status status, const char *kernel, cudaError_t error) {
+    (void)cudaGetLastError();
+    return dqn_fail(status, "kernel %s could not be launched: CUDA error %d (%s)%s", kernel,
+                    (int)error, cudaGetErrorString(error), remedy(error));
+}
+
+enum dqn_status dqn_cuda_asked(const char *kernel, cudaError_t error) {
+    return error == cudaSuccess
+               ? dqn_cuda_launched(kernel)
+               : not_launched(dqn_cuda_is_lost(error) ? DQN_ERR_DEVICE : DQN_ERR_REFUSED, kernel,
+                              error);
+}
+
 enum dqn_status dqn_cuda_launched(const char *kernel) {
     const cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) {
-        (void)cudaGetLastError();
-        return dqn_fail(DQN_ERR_DEVICE, "kernel %s could not be launched: CUDA error %d (%s)%s",
-                        kernel, (int)error, cudaGetErrorString(error), remedy(error));
+        return not_launched(DQN_ERR_DEVICE, kernel, error);
     }
     const char *name = NULL;
     if (dqn_cuda_fault("launch", &name) && strcmp(name, kernel) == 0) {

@@ -948,11 +948,10 @@ enum dqn_status dqn_step_launch_rows(struct dqn_cuda_queue *q, const struct dqn_
     DQN_CHECK(alone != NULL);
     DQN_TRY(choose_shape(q, step, step->n_agents, alone, &shape));
     for (unsigned l = 1; l < own.net.n_layers; l++) {
-        own.down[l] =
-            order_of(alone, (unsigned)own.net.layer[l].in_ld, (unsigned)own.net.layer[l].out_ld);
+        own.down[l] = order_of(alone, (unsigned)own.net.layer[l - 1].out_ld,
+                               (unsigned)own.net.layer[l].out_ld);
     }
     fill_launch(&launch, step, shape->cluster, shape->height, q->stream);
-    DQN_CUDA(cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), own));
-    DQN_LAUNCHED(k_step_rows);
+    DQN_CUDA_ASK("k_step_rows", cudaLaunchKernelEx(&launch.config, kernel_of(q, step, shape), own));
     return DQN_OK;
 }

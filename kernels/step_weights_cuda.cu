@@ -533,7 +533,8 @@ static size_t shared_bytes(const struct dqn_step *step) {
     return rows > SUM_BYTES ? rows : (size_t)SUM_BYTES;
 }
 
-/* One kernel where all blocks of the one agent are on the device together. */
+/* One kernel where all blocks of the one agent are on the device together. The first launch may be
+ * refused: up to it nothing that lasts was written. */
 template <bool EXACT>
 static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_step *weights) {
     const unsigned blocks = weights->n_blocks + 1 + weights->n_priority_blocks;
@@ -548,17 +549,18 @@ static enum dqn_status launch(struct dqn_cuda_queue *q, const struct weights_ste
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     DQN_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, k_step_weights<EXACT, WHOLE>,
                                                            THREADS, bytes));
+    struct weights_step copy = *weights;
+    void *args[] = {&copy};
     if (agents == 1 && blocks <= (unsigned)(fits * q->device->n_sms)) {
-        struct weights_step copy = *weights;
-        void *args[] = {&copy};
-        DQN_CUDA(cudaLaunchCooperativeKernel((const void *)k_step_weights<EXACT, WHOLE>,
-                                             dim3(blocks), dim3(THREADS), args, bytes, q->stream));
-        DQN_LAUNCHED(k_step_weights);
+        const void *kernel = (const void *)k_step_weights<EXACT, WHOLE>;
+        DQN_CUDA_ASK("k_step_weights",
+                     cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(THREADS), args, bytes,
+                                                 q->stream));
         return DQN_OK;
     }
-    k_step_weights<EXACT, SUMS>
-        <<<dim3(weights->n_blocks, agents), THREADS, SUM_BYTES, q->stream>>>(*weights);
-    DQN_LAUNCHED(k_step_weights);
+    const void *sums = (const void *)k_step_weights<EXACT, SUMS>;
+    DQN_CUDA_ASK("k_step_weights", cudaLaunchKernel(sums, dim3(weights->n_blocks, agents),
+                                                    dim3(THREADS), args, SUM_BYTES, q->stream));
     k_step_weights<EXACT, MOVES><<<dim3(blocks, agents), THREADS, bytes, q->stream>>>(*weights);
     DQN_LAUNCHED(k_step_weights);
     return DQN_OK;

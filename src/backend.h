@@ -201,7 +201,8 @@ struct dqn_nn_ops {
      * lives on (parameters, target, moments, priorities, counters, statistics, index, td, acts) is
      * as after the operations one by one, but for the rounding of sums (and errors so large that
      * their unscaled gradient overflows); other outputs (batch but state, q, dq, weight, grads) may
-     * stay unwritten. */
+     * stay unwritten. DQN_ERR_REFUSED: the device refused a kernel, and nothing that lives on has
+     * changed, so that the operations one by one can stand in for it. */
     enum dqn_status (*update)(struct dqn_queue *q, const struct dqn_update_args *args, bool *done);
 };
 
@@ -281,7 +282,9 @@ struct dqn_env_ops {
     /* NULL, or a collector's whole step in fewer kernels; *done says whether these arguments are
      * served. What lives on (states, lanes, counters, obs_now, histogram, the windows, the replay's
      * columns, ring and sums, action) is as after the operations one by one, bit for bit; other
-     * outputs may stay unwritten. */
+     * outputs may stay unwritten. DQN_ERR_REFUSED: the device refused the last kernel; the actions
+     * were taken and counted, and nothing else that lives on has changed (while a graph is
+     * captured: nothing ran). */
     enum dqn_status (*collect)(struct dqn_queue *q, const struct dqn_collect_args *args,
                                bool *done);
 };

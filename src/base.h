@@ -23,6 +23,7 @@
     X(DQN_ERR_DATA, 3)          /* market data missing or bad */                                   \
     X(DQN_ERR_DEVICE, 4)        /* no usable device, or it failed */                               \
     X(DQN_ERR_DEVICE_MEMORY, 4) /* device memory is used up; other work may go on */               \
+    X(DQN_ERR_REFUSED, 4)       /* a device refused a kernel, which did not run; other work may */ \
     X(DQN_ERR_DISK, 5)          /* reading or writing files */                                     \
     X(DQN_ERR_BUSY, 5)          /* another process holds the folder */                             \
     X(DQN_ERR_NONFINITE, 6)     /* training left the finite numbers */                             \

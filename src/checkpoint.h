@@ -69,11 +69,17 @@ enum dqn_status dqn_checkpoint_writer_create(struct dqn_checkpoint_writer **out,
 void dqn_checkpoint_writer_overlap(struct dqn_checkpoint_writer *writer,
                                    const struct dqn_device *device);
 bool dqn_checkpoint_writer_overlaps(const struct dqn_checkpoint_writer *writer);
+/* Device memory that this takes: 0 without it. */
+uint64_t dqn_checkpoint_writer_device_bytes(const struct dqn_checkpoint_writer *writer);
 /* Waits for a write under way. The devices must still be open. */
 void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *writer);
 
 /* Bytes of host memory that the staging takes, and about the bytes of a file without its text. */
 uint64_t dqn_checkpoint_bytes(const struct dqn_arena *arena, bool with_replay);
+/* Bytes of the device that dqn_checkpoint_writer_overlap takes where there is room: as many, or 0
+ * when a saved buffer lives elsewhere. */
+uint64_t dqn_checkpoint_device_bytes(const struct dqn_arena *arena, bool with_replay,
+                                     const struct dqn_device *device);
 
 /* Waits for the write before, copies everything on and behind the work of `q` (waiting for it, but
  * with dqn_checkpoint_writer_overlap), and hands it to the thread. `q` may be NULL when no saved

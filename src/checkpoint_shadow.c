@@ -12,7 +12,8 @@ struct dqn_shadow {
     struct dqn_queue *queue;
     struct dqn_event *taken;
     size_t n;
-    void **copies; /* [n], as in the snapshot */
+    void **copies;  /* [n], as in the snapshot */
+    uint64_t bytes; /* of all copies */
 };
 
 /* True when every saved buffer lives in this device's own memory. */
@@ -26,12 +27,18 @@ static bool lives_there(const struct dqn_snapshot *snapshot, const struct dqn_de
     return snapshot->n_buffers > 0;
 }
 
-/* The buffers and a twentieth of the device, which libraries and the display may want. */
-static bool fits(const struct dqn_snapshot *snapshot, const struct dqn_device *device) {
-    uint64_t available = 0, total = 0, bytes = 0;
+static uint64_t sum_bytes(const struct dqn_snapshot *snapshot) {
+    uint64_t bytes = 0;
     for (size_t i = 0; i < snapshot->n_buffers; i++) {
         bytes += snapshot->buffers[i].buffer->bytes;
     }
+    return bytes;
+}
+
+/* The buffers and a twentieth of the device, which libraries and the display may want. */
+static bool fits(const struct dqn_snapshot *snapshot, const struct dqn_device *device) {
+    const uint64_t bytes = sum_bytes(snapshot);
+    uint64_t available = 0, total = 0;
     return device->backend->memory->info(device, &available, &total) == DQN_OK &&
            available >= total / 20 && available - total / 20 >= bytes;
 }
@@ -58,6 +65,7 @@ void dqn_shadow_create(struct dqn_shadow **out, const struct dqn_snapshot *snaps
     }
     shadow->device = device;
     shadow->n = snapshot->n_buffers;
+    shadow->bytes = sum_bytes(snapshot);
     if (dqn_alloc((void **)&shadow->copies, shadow->n, sizeof *shadow->copies,
                   "the checkpoints' shadow") != DQN_OK ||
         fill(shadow, snapshot) != DQN_OK) {
@@ -81,6 +89,10 @@ void dqn_shadow_destroy(struct dqn_shadow *shadow) {
     backend->queue->destroy(shadow->queue);
     free(shadow->copies);
     free(shadow);
+}
+
+uint64_t dqn_shadow_bytes(const struct dqn_shadow *shadow) {
+    return shadow != NULL ? shadow->bytes : 0;
 }
 
 enum dqn_status dqn_shadow_take(struct dqn_shadow *shadow, const struct dqn_snapshot *snapshot,

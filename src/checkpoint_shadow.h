@@ -15,6 +15,8 @@ struct dqn_shadow;
 void dqn_shadow_create(struct dqn_shadow **out, const struct dqn_snapshot *snapshot,
                        const struct dqn_device *device);
 void dqn_shadow_destroy(struct dqn_shadow *shadow);
+/* Device memory that the copies hold; NULL: 0. */
+uint64_t dqn_shadow_bytes(const struct dqn_shadow *shadow);
 
 /* Copies the buffers behind the work of `q`, then, on another queue, to the snapshot's staging
  * memory. The host does not wait; the take before must have been waited for. */

@@ -38,6 +38,22 @@ uint64_t dqn_checkpoint_bytes(const struct dqn_arena *arena, bool with_replay) {
     return bytes;
 }
 
+uint64_t dqn_checkpoint_device_bytes(const struct dqn_arena *arena, bool with_replay,
+                                     const struct dqn_device *device) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < dqn_arena_count(arena); i++) {
+        const struct dqn_buffer *buffer = dqn_arena_at(arena, i);
+        if (!is_staged(buffer, with_replay)) {
+            continue;
+        }
+        if (buffer->device != device || (buffer->flags & DQN_BUFFER_PINNED) != 0) {
+            return 0;
+        }
+        bytes += buffer->bytes;
+    }
+    return bytes;
+}
+
 /* ---- copies ---- */
 
 static bool in_host_memory(const struct dqn_buffer *buffer) {
@@ -259,6 +275,10 @@ void dqn_checkpoint_writer_overlap(struct dqn_checkpoint_writer *w,
 
 bool dqn_checkpoint_writer_overlaps(const struct dqn_checkpoint_writer *w) {
     return w->shadow != NULL;
+}
+
+uint64_t dqn_checkpoint_writer_device_bytes(const struct dqn_checkpoint_writer *w) {
+    return dqn_shadow_bytes(w->shadow);
 }
 
 void dqn_checkpoint_writer_destroy(struct dqn_checkpoint_writer *w) {

@@ -5,6 +5,7 @@
 struct dqn_collector {
     struct dqn_collector_options o;
     size_t obs, obs_ld, actions, actions_ld;
+    bool composed; /* the device refused env.collect once: the operations one by one */
     /* policy */
     struct dqn_buffer *acts;      /* scratch of the forward pass */
     struct dqn_buffer *q;         /* [K, E, actions_ld] */
@@ -209,22 +210,13 @@ static enum dqn_status step_at_once(struct dqn_collector *c, struct dqn_queue *q
     return DQN_OK;
 }
 
-enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q, bool emit) {
-    const struct dqn_backend *backend = q->device->backend;
-    struct dqn_collect_args args = {.forward = forward_args(c),
-                                    .act = act_args(c),
-                                    .env = env_args(c),
-                                    .nstep = nstep_args(c),
-                                    .emit = emit};
-    bool done = false;
-    DQN_TRY(step_at_once(c, q, &args, &done));
-    if (done) {
-        return DQN_OK;
-    }
-    DQN_TRY(dqn_policy(q, &args.forward, &args.act));
-    DQN_TRY(backend->env->step(q, &args.env));
-    DQN_TRY(backend->env->nstep(q, &args.nstep));
-    if (!emit) {
+/* What comes after the actions, one by one. */
+static enum dqn_status step_by_parts(struct dqn_collector *c, struct dqn_queue *q,
+                                     const struct dqn_collect_args *args) {
+    const struct dqn_env_ops *env = q->device->backend->env;
+    DQN_TRY(env->step(q, &args->env));
+    DQN_TRY(env->nstep(q, &args->nstep));
+    if (!args->emit) {
         return DQN_OK;
     }
     const struct dqn_replay_rows rows = {.state = c->row_state->data,
@@ -234,6 +226,38 @@ enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q,
                                          .discount = c->row_discount->data,
                                          .done = c->row_done->data};
     return dqn_replay_insert(c->o.replay, q, &rows, c->o.lanes);
+}
+
+/* A refused step has taken and counted its actions, and done nothing else: it goes on from there.
+ * Inside a capture not even that has run. */
+enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q, bool emit) {
+    struct dqn_collect_args args = {.forward = forward_args(c),
+                                    .act = act_args(c),
+                                    .env = env_args(c),
+                                    .nstep = nstep_args(c),
+                                    .emit = emit};
+    bool done = false;
+    const enum dqn_status status = c->composed ? DQN_OK : step_at_once(c, q, &args, &done);
+    const bool refused = status == DQN_ERR_REFUSED;
+    if (refused) {
+        c->composed = true;
+        dqn_warn("the collector goes on operation by operation, which is slower: %s",
+                 dqn_error_text());
+    }
+    if (status != DQN_OK && (!refused || q->capturing)) {
+        return status;
+    }
+    if (done && !refused) {
+        return DQN_OK;
+    }
+    if (!refused) {
+        DQN_TRY(dqn_policy(q, &args.forward, &args.act));
+    }
+    return step_by_parts(c, q, &args);
+}
+
+bool dqn_collector_is_composed(const struct dqn_collector *collector) {
+    return collector->composed;
 }
 
 struct dqn_buffer *dqn_collector_lanes(const struct dqn_collector *collector) {

@@ -31,6 +31,11 @@ enum dqn_status dqn_collector_reset(struct dqn_collector *collector, struct dqn_
 /* One step of every lane. `emit` says whether rows leave the windows (vector steps >= n_step,
  * this one counted) and go into the replay. */
 enum dqn_status dqn_collector_step(struct dqn_collector *collector, struct dqn_queue *q, bool emit);
+/* Whether the device refused the step at once (dqn_env_ops.collect), so that from then on its
+ * operations are taken one by one. The refused step was then made so too, except while a program is
+ * captured: then it returned DQN_ERR_REFUSED, nothing has run, and the caller gives the program up.
+ */
+bool dqn_collector_is_composed(const struct dqn_collector *collector);
 
 /* [K, E] struct dqn_lane and [K, A] u64, for statistics. */
 struct dqn_buffer *dqn_collector_lanes(const struct dqn_collector *collector);

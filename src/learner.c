@@ -13,6 +13,7 @@ struct dqn_learner {
     struct dqn_buffer *batch_stats, *stats;                         /* [K, fields] */
     struct dqn_buffer *ok;                                          /* [K] */
     struct dqn_buffer *workspace;
+    bool composed;    /* the device refused nn.update once: the operations one by one */
     float *host_acts; /* where dqn_learner_dead_units looks at acts */
 };
 
@@ -200,13 +201,8 @@ static enum dqn_status update_at_once(struct dqn_learner *l, struct dqn_queue *q
     return nn->update(q, &args, done);
 }
 
-enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
+static enum dqn_status update_by_parts(struct dqn_learner *l, struct dqn_queue *q) {
     const struct dqn_nn_ops *nn = q->device->backend->nn;
-    bool done = false;
-    DQN_TRY(update_at_once(l, q, &done));
-    if (done) {
-        return DQN_OK;
-    }
     for (size_t slot = 0; slot < (size_t)l->config.accumulate; slot++) {
         struct dqn_replay_batch batch;
         DQN_TRY(dqn_replay_sample(l->o.replay, q, slot, &batch));
@@ -219,6 +215,25 @@ enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
     const struct dqn_apply_args apply = apply_args(l);
     DQN_TRY(nn->apply(q, &apply));
     return dqn_replay_update(l->o.replay, q, l->ok->data);
+}
+
+/* A refused update has written into the batch's buffers at most: it is made anew by its parts. */
+enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
+    bool done = false;
+    const enum dqn_status status = l->composed ? DQN_OK : update_at_once(l, q, &done);
+    const bool refused = status == DQN_ERR_REFUSED;
+    if (refused) {
+        l->composed = true;
+        dqn_warn("updates go on operation by operation, which is slower: %s", dqn_error_text());
+    }
+    if (status != DQN_OK && (!refused || q->capturing)) {
+        return status;
+    }
+    return done && !refused ? DQN_OK : update_by_parts(l, q);
+}
+
+bool dqn_learner_is_composed(const struct dqn_learner *learner) {
+    return learner->composed;
 }
 
 struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner) {

@@ -31,6 +31,11 @@ enum dqn_status dqn_learner_copy_target(struct dqn_learner *learner, struct dqn_
 /* One update: learner.accumulate batches are sampled, their gradients summed, one optimizer step
  * made, and the TD errors go straight into the replay's priorities. */
 enum dqn_status dqn_learner_update(struct dqn_learner *learner, struct dqn_queue *q);
+/* Whether the device refused the update at once (dqn_nn_ops.update), so that from then on its
+ * operations are taken one by one. The refused update was then made so too, except while a program
+ * is captured: then it returned DQN_ERR_REFUSED, nothing has run, and the caller gives the program
+ * up. */
+bool dqn_learner_is_composed(const struct dqn_learner *learner);
 
 /* [K, P] */
 struct dqn_buffer *dqn_learner_params(const struct dqn_learner *learner);

@@ -47,7 +47,7 @@
     X(host_waits)   /* times the host waited for the device inside the epoch */                    \
     X(gpu)          /* 1 = network and environments are on a GPU */                                \
     X(replay_gpu)   /* 1 = the replay is */                                                        \
-    X(device_bytes) /* planned on the device */
+    X(device_bytes) /* held on the device: planned buffers, checkpoints' copy */
 
 #define DQN_METRIC_ENUM(name) DQN_METRIC_##name,
 enum dqn_metric { DQN_METRIC_LIST(DQN_METRIC_ENUM) DQN_METRIC_COUNT };

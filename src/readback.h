@@ -17,7 +17,11 @@ enum dqn_status dqn_readback_create(struct dqn_readback **out, struct dqn_arena 
 void dqn_readback_destroy(struct dqn_readback *readback);
 
 /* Enqueues a snapshot of the sources as they are after the work enqueued on `q` so far. Work that
- * follows on `q` may change the sources at once. */
+ * follows on `q` may change the sources at once.
+ * There is one slot, on the device and in pinned memory, not a ring of them: a snapshot is taken at
+ * an epoch's end and read before the next epoch. One that is taken before the last was carried away
+ * waits for that on the device, and then replaces it, so that without dqn_readback_wait between the
+ * two the host only gets the later one. */
 enum dqn_status dqn_readback_take(struct dqn_readback *readback, struct dqn_queue *q);
 
 /* The host waits for the latest snapshot. */

@@ -100,8 +100,30 @@ static enum dqn_status find_program(struct dqn_trainer *t, const struct dqn_plan
     return DQN_OK;
 }
 
-/* As a program, or called where the host takes part in each step. A replay that fails while its
- * program is captured moves, and the steps, of which none has run, are called. */
+void dqn_trainer_free_programs(struct dqn_trainer *t) {
+    for (size_t i = 0; i < t->n_programs; i++) {
+        dqn_program_destroy(t->programs[i]->program);
+        free(t->programs[i]);
+    }
+    t->n_programs = 0;
+}
+
+/* Programs captured so far hold kernels that the device has refused since: they are made anew. */
+static enum dqn_status forget_programs(struct dqn_trainer *t) {
+    DQN_TRY(t->device.backend->queue->wait(t->queue));
+    dqn_trainer_free_programs(t);
+    return DQN_OK;
+}
+
+/* Parts that take their operations one by one since the device refused a kernel of theirs. */
+static size_t count_composed(const struct dqn_trainer *t) {
+    return (size_t)dqn_learner_is_composed(t->learner) +
+           (size_t)dqn_collector_is_composed(t->collector);
+}
+
+/* As a program, or called where the host takes part in each step. When the replay fails while its
+ * program is captured, it moves; it, and a learner or collector of which a kernel was refused then,
+ * take the steps, of which none has run, as calls. */
 static enum dqn_status run_steps(struct dqn_trainer *t, const struct dqn_plan *plan) {
     struct dqn_planned_program *planned = NULL;
     struct dqn_planned_program once = {.plan = *plan, .trainer = t};
@@ -112,15 +134,20 @@ static enum dqn_status run_steps(struct dqn_trainer *t, const struct dqn_plan *p
         return run_actions(&once, t->queue);
     }
     const enum dqn_status status = dqn_program_run(planned->program, t->queue);
-    if (status == DQN_OK || !dqn_replay_failed(t->replay)) {
+    if (dqn_replay_failed(t->replay)) {
+        DQN_TRY(dqn_replay_move(t->replay, t->queue));
+    } else if (status != DQN_ERR_REFUSED) {
         return status;
     }
-    DQN_TRY(dqn_replay_move(t->replay, t->queue));
     return run_actions(&once, t->queue);
 }
 
 static enum dqn_status run_plan(struct dqn_trainer *t, const struct dqn_plan *plan) {
+    const size_t n_composed = count_composed(t);
     DQN_TRY(run_steps(t, plan));
+    if (count_composed(t) > n_composed) {
+        DQN_TRY(dqn_trainer_in_phase(forget_programs(t), "collect or update"));
+    }
     if (dqn_replay_has_moved(t->replay)) {
         DQN_TRY(dqn_trainer_settle_replay(t));
     }
@@ -243,7 +270,7 @@ static void add_clock_metrics(const struct dqn_trainer *t, double seconds, uint6
     row[DQN_METRIC_gpu] = t->place.cpu ? 0.0 : 1.0;
     row[DQN_METRIC_replay_gpu] =
         dqn_replay_device(t->replay)->backend == dqn_backend_find("cpu") ? 0.0 : 1.0;
-    row[DQN_METRIC_device_bytes] = (double)dqn_arena_planned_bytes(t->arena, &t->device);
+    row[DQN_METRIC_device_bytes] = (double)dqn_trainer_device_bytes(t);
 }
 
 /* Evaluates, and keeps the parameters of each agent whose score rose. */

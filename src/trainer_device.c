@@ -126,17 +126,35 @@ const char *dqn_trainer_why_replay(const struct dqn_trainer *t) {
     return moved[0] != '\0' ? moved : t->place.replay_why;
 }
 
+uint64_t dqn_trainer_device_bytes(const struct dqn_trainer *t) {
+    return dqn_arena_planned_bytes(t->arena, &t->device) + dqn_saver_device_bytes(t);
+}
+
+/* "", or what checkpoints take beside the plan. */
+static const char *copy_text(char *text, size_t size, const struct dqn_trainer *t,
+                             const struct dqn_device *device) {
+    const uint64_t bytes = device == &t->device ? dqn_saver_wanted_bytes(t) : 0;
+    char number[32];
+    if (bytes == 0) {
+        return "";
+    }
+    snprintf(text, size, ", checkpoints' copy %s where there is room",
+             dqn_format_bytes(number, sizeof number, bytes));
+    return text;
+}
+
 static void say_memory(const struct dqn_trainer *t, const char *of,
                        const struct dqn_device *device) {
-    char text[256], have[32], pinned[32];
+    char text[256], copy[96], have[32], pinned[32];
     uint64_t free_bytes = 0, total_bytes = 0;
     struct dqn_memory_plan plan;
     dqn_memory_plan_make(&plan, t->arena, device);
     if (device->backend->memory->info(device, &free_bytes, &total_bytes) != DQN_OK) {
         free_bytes = 0;
     }
-    dqn_info("memory%s: %s, page-locked %s, still free %s", of,
+    dqn_info("memory%s: %s%s, page-locked %s, still free %s", of,
              dqn_memory_plan_text(text, sizeof text, &plan),
+             copy_text(copy, sizeof copy, t, device),
              dqn_format_bytes(pinned, sizeof pinned, plan.pinned),
              dqn_format_bytes(have, sizeof have, free_bytes));
 }

@@ -119,9 +119,16 @@ struct dqn_trainer {
     struct dqn_saver *saver; /* trainer_save.c; NULL = write nothing */
 };
 
+/* trainer.c */
+void dqn_trainer_free_programs(struct dqn_trainer *t);
+
 /* trainer_save.c */
 enum dqn_status dqn_saver_create(struct dqn_trainer *t);
 void dqn_saver_destroy(struct dqn_saver *saver);
+/* Device memory for the checkpoints' copy, which is not in the arena: what a saver takes where
+ * there is room, and what the run's saver has taken. */
+uint64_t dqn_saver_wanted_bytes(const struct dqn_trainer *t);
+uint64_t dqn_saver_device_bytes(const struct dqn_trainer *t);
 /* Takes a snapshot and hands it to the writer: as the epoch's file, with `best` also as the best;
  * `partial`: inside an epoch. */
 enum dqn_status dqn_saver_save(struct dqn_trainer *t, bool best, bool partial);
@@ -145,6 +152,8 @@ void dqn_trainer_close_devices(struct dqn_trainer *t);
 /* Checks the memory plan against what is free, then commits the arena. */
 enum dqn_status dqn_trainer_allocate(struct dqn_trainer *t);
 void dqn_trainer_say_devices(const struct dqn_trainer *t);
+/* Device memory that the run holds on t->device: its buffers, and the checkpoints' copy. */
+uint64_t dqn_trainer_device_bytes(const struct dqn_trainer *t);
 /* Why the replay is not with the learner; "" when it is. */
 const char *dqn_trainer_why_replay(const struct dqn_trainer *t);
 /* Between steps, after the replay moved: the arena and the checkpoints follow it. */

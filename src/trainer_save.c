@@ -43,6 +43,21 @@ static size_t list_fields(struct dqn_trainer *t, struct dqn_checkpoint_field *fi
 /* ---- saving
  * ---------------------------------------------------------------------------------------- */
 
+/* Where steps are captured, checkpoints are copied on the device first. */
+static bool overlaps(const struct dqn_trainer *t) {
+    return t->device.backend->queue->capture_begin != NULL;
+}
+
+uint64_t dqn_saver_wanted_bytes(const struct dqn_trainer *t) {
+    return t->folder[0] != '\0' && overlaps(t)
+               ? dqn_checkpoint_device_bytes(t->arena, t->config.checkpoint.replay, &t->device)
+               : 0;
+}
+
+uint64_t dqn_saver_device_bytes(const struct dqn_trainer *t) {
+    return t->saver != NULL ? dqn_checkpoint_writer_device_bytes(t->saver->writer) : 0;
+}
+
 enum dqn_status dqn_saver_create(struct dqn_trainer *t) {
     const bool replay = t->config.checkpoint.replay;
     struct dqn_saver *saver = NULL;
@@ -51,7 +66,7 @@ enum dqn_status dqn_saver_create(struct dqn_trainer *t) {
     DQN_TRY_GOTO(dqn_run_folder_check_space(t->folder, dqn_checkpoint_bytes(t->arena, replay),
                                             t->config.checkpoint.keep_last));
     DQN_TRY_GOTO(dqn_checkpoint_writer_create(&saver->writer, t->arena, replay, NULL));
-    if (t->device.backend->queue->capture_begin != NULL) {
+    if (overlaps(t)) {
         dqn_checkpoint_writer_overlap(saver->writer, &t->device);
     }
     DQN_TRY_GOTO(dqn_config_print(&t->config, &saver->config_text));

@@ -271,10 +271,7 @@ enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
 
 static void destroy_parts(struct dqn_trainer *t) {
     dqn_saver_destroy(t->saver);
-    for (size_t i = 0; i < t->n_programs; i++) {
-        dqn_program_destroy(t->programs[i]->program);
-        free(t->programs[i]);
-    }
+    dqn_trainer_free_programs(t);
     dqn_metrics_destroy(t->metrics);
     dqn_readback_destroy(t->readback);
     dqn_evaluator_destroy(t->evaluator);

@@ -78,6 +78,8 @@ Test(checkpoint_overlap, a_save_holds_its_own_moment_and_does_not_wait) {
     struct rig r;
     rig_open(&r, false);
     cr_assert(dqn_checkpoint_writer_overlaps(r.writer));
+    cr_expect_eq(dqn_checkpoint_writer_device_bytes(r.writer), (N + 1) * sizeof(uint64_t));
+    cr_expect_eq(dqn_checkpoint_device_bytes(r.arena, true, &r.device), (N + 1) * sizeof(uint64_t));
     const uint64_t waits = dqn_queue_waits();
     for (uint64_t round = 0; round < ROUNDS; round++) {
         const struct dqn_checkpoint_request request = {.folder = r.folder, .epochs = round};
@@ -98,6 +100,8 @@ Test(checkpoint_overlap, a_buffer_elsewhere_is_saved_the_old_way) {
     struct rig r;
     rig_open(&r, true);
     cr_assert_not(dqn_checkpoint_writer_overlaps(r.writer));
+    cr_expect_eq(dqn_checkpoint_writer_device_bytes(r.writer), 0);
+    cr_expect_eq(dqn_checkpoint_device_bytes(r.arena, true, &r.device), 0);
     const struct dqn_checkpoint_request request = {.folder = r.folder, .epochs = 1};
     step(&r, 1);
     OK(dqn_checkpoint_save(r.writer, r.q, store_content(1), &request));
@@ -106,4 +110,36 @@ Test(checkpoint_overlap, a_buffer_elsewhere_is_saved_the_old_way) {
     OK(dqn_cpu_backend.queue->wait(r.q));
     expect_round(&r, 1);
     rig_close(&r);
+}
+
+static uint64_t free_bytes;
+
+static enum dqn_status little_memory(const struct dqn_device *device, uint64_t *available,
+                                     uint64_t *total) {
+    (void)device;
+    *available = free_bytes;
+    *total = 20 * 1000;
+    return DQN_OK;
+}
+
+/* The copy is taken where it and a twentieth of the device have room, and not with a byte less. */
+Test(checkpoint_overlap, takes_no_more_than_there_is) {
+    enum { COPY = (N + 1) * sizeof(uint64_t) };
+    for (uint64_t less = 0; less < 2; less++) {
+        struct rig r;
+        rig_open(&r, false);
+        struct dqn_memory_ops memory = *dqn_cpu_backend.memory;
+        struct dqn_backend backend = dqn_cpu_backend;
+        struct dqn_checkpoint_writer *writer = NULL;
+        memory.info = little_memory;
+        backend.memory = &memory;
+        r.device.backend = &backend;
+        free_bytes = COPY + 1000 - less;
+        OK(dqn_checkpoint_writer_create(&writer, r.arena, true, NULL));
+        dqn_checkpoint_writer_overlap(writer, &r.device);
+        cr_expect_eq(dqn_checkpoint_writer_device_bytes(writer), less == 0 ? COPY : 0);
+        cr_expect_eq(dqn_checkpoint_device_bytes(r.arena, true, &r.device), COPY, "as wished");
+        dqn_checkpoint_writer_destroy(writer);
+        rig_close(&r);
+    }
 }

@@ -15,10 +15,11 @@ static void operation_by_operation(void) {
     setenv("DQN_TEST_COMPOSED", "1", 1);
 }
 
-static const char *const kinds[][2] = {
-    {"replay.kind=uniform", "replay.beta.end=0"},
-    {"replay.kind=proportional", "replay.beta.end=0"},
-    {"replay.kind=rank", "replay.beta.end=0"},
+static const char *const kinds[][3] = {
+    {"replay.kind=uniform", "replay.beta.end=0", "replay.weight_norm=batch"},
+    {"replay.kind=proportional", "replay.beta.end=0", "replay.weight_norm=batch"},
+    {"replay.kind=rank", "replay.beta.end=0", "replay.weight_norm=batch"},
+    {"replay.kind=proportional", "replay.beta.end=0", "replay.weight_norm=buffer"},
 };
 
 struct outcome {
@@ -151,14 +152,17 @@ Test(cuda_fallback, the_replay_alone_does_not_fit) {
 /* ---- later on -----------------------------------------------------------------------------------
  */
 
+/* Whether the fault refuses this kernel. */
+static bool refuses(const char *fault, const char *kernel) {
+    return fault != NULL && strncmp(fault, "refuse:", 7) == 0 && strcmp(fault + 7, kernel) == 0;
+}
+
 static void runs_equal(const char *fault, const char *what, const char *replay_device, size_t kind,
                        const char *reference, bool exact, bool apart) {
     const char *folder = run_folder();
-    char set[64];
-    snprintf(set, sizeof set, "replay.kind=%s", strchr(kinds[kind][0], '=') + 1);
-    const char *overrides[5 + SHORT_SETS] = {"device=cuda", "replay.beta.start=0", set,
-                                             kinds[kind][1], replay_device};
-    const size_t n = shorten(run_cartpole, overrides, 5);
+    const char *overrides[6 + SHORT_SETS] = {"device=cuda",  "replay.beta.start=0", kinds[kind][0],
+                                             kinds[kind][1], kinds[kind][2],        replay_device};
+    const size_t n = shorten(run_cartpole, overrides, 6);
     struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     bool stopped = false;
@@ -172,6 +176,10 @@ static void runs_equal(const char *fault, const char *what, const char *replay_d
     unsetenv("DQN_TEST_FAULT");
     cr_expect_eq(dqn_replay_device(t->replay) != &t->device, apart, "%s", what);
     cr_expect(!t->place.cpu, "%s", what);
+    cr_expect_eq(dqn_learner_is_composed(t->learner),
+                 refuses(fault, "k_step_rows") || refuses(fault, "k_step_weights"), "%s", what);
+    cr_expect_eq(dqn_collector_is_composed(t->collector), refuses(fault, "k_step_cartpole"), "%s",
+                 what);
     dqn_trainer_destroy(t);
     free(config);
     char why[512];
@@ -189,6 +197,7 @@ static const char *make_reference(size_t kind) {
     run_set(&run, kinds[kind][0]);
     run_set(&run, "replay.beta.start=0");
     run_set(&run, kinds[kind][1]);
+    run_set(&run, kinds[kind][2]);
     run_set(&run, "replay.device=cuda");
     run_train(&run);
     return folder;
@@ -218,10 +227,11 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
         size_t kind;
         bool exact;
     } cases[] = {
-        {"k_insert_rows", 0, true}, {"k_gather_rows", 0, true},  {"k_move_ring", 0, true},
-        {"k_draw_rows", 0, false},  {"k_insert_rows", 1, true},  {"k_take_rows", 1, true},
-        {"k_update_rows", 1, true}, {"k_draw_rows", 1, false},   {"k_insert_rows", 2, true},
-        {"k_fill_keys", 2, false},  {"k_update_rows", 2, false},
+        {"k_insert_rows", 0, true},  {"k_gather_rows", 0, true},  {"k_move_ring", 0, true},
+        {"k_draw_rows", 0, false},   {"k_insert_rows", 1, true},  {"k_take_rows", 1, true},
+        {"k_update_rows", 1, true},  {"k_draw_rows", 1, false},   {"k_insert_rows", 2, true},
+        {"k_fill_keys", 2, false},   {"k_update_rows", 2, false}, {"k_take_order", 2, false},
+        {"k_note_ranked", 2, false}, {"k_weigh_rows", 1, false},  {"k_find_minimum", 3, false},
     };
     const char *references[DQN_COUNT_OF(kinds)];
     for (size_t kind = 0; kind < DQN_COUNT_OF(kinds); kind++) {
@@ -238,6 +248,74 @@ Test(cuda_fallback, failing_replay_kernels, .timeout = 500) {
     }
 }
 
+/* The sums cannot be rebuilt when a run is taken up: it goes on with the replay on the CPU. */
+Test(cuda_fallback, failing_rebuild) {
+    need_gpu();
+    skip_reduced("the kernels of a replay on the CPU");
+    operation_by_operation();
+    const char *whole = make_reference(1), *parts = run_folder();
+    struct run run = cuda_run(run_cartpole);
+    run_set(&run, kinds[1][0]);
+    run_set(&run, "replay.beta.start=0");
+    run_set(&run, kinds[1][1]);
+    run.folder = parts;
+    run.stop_at = run_steps(1500);
+    run_train(&run);
+    run.stop_at = 0;
+    run.resume = run_file(parts, "epoch-000001-partial.h5");
+    setenv("DQN_TEST_FAULT", "launch:k_sum_level", 1);
+    run_train(&run);
+    unsetenv("DQN_TEST_FAULT");
+    char why[512];
+    cr_expect(h5_equal_but_config(run_file(whole, "epoch-000003.h5"),
+                                  run_file(parts, "epoch-000003.h5"), why, sizeof why),
+              "%s", why);
+    struct dqn_checkpoint *file = NULL;
+    char *text = NULL;
+    OK(dqn_checkpoint_open(&file, run_file(parts, "epoch-000003.h5")));
+    OK(dqn_checkpoint_text(file, "replay_device_why", &text));
+    cr_assert_not_null(text);
+    cr_expect_not_null(strstr(text, "k_sum_level"), "%s", text);
+    free(text);
+    dqn_checkpoint_close(file);
+    run_remove(whole);
+    run_remove(parts);
+}
+
+/* A kernel of an update at once that CUDA refuses, from its first launch on: nothing has changed
+ * then, the replay stays on the GPU, also where it was demanded there, and the run ends with the
+ * bytes of one that took its updates operation by operation from the start. With sorted draws all
+ * runs do. */
+Test(cuda_fallback, refused_updates, .timeout = 500) {
+    static const char *const kernels[] = {"k_step_rows", "k_step_weights"};
+    need_gpu();
+    skip_reduced("the kernels of other tests");
+    for (size_t kind = 0; kind < 2; kind++) {
+        operation_by_operation();
+        const char *reference = make_reference(kind);
+        unsetenv("DQN_TEST_COMPOSED");
+        for (size_t i = 0; i < DQN_COUNT_OF(kernels); i++) {
+            char fault[64];
+            snprintf(fault, sizeof fault, "refuse:%s", kernels[i]);
+            runs_equal(fault, kernels[i], "replay.device=cuda", kind, reference, true, false);
+        }
+        run_remove(reference);
+    }
+}
+
+/* The collector's second kernel: the actions are not taken or counted again. Its operations give
+ * its bytes, so the run equals the one in which nothing was refused. */
+Test(cuda_fallback, refused_steps, .timeout = 500) {
+    need_gpu();
+    skip_reduced("the kernels of other tests");
+    for (size_t kind = 0; kind < 3; kind++) {
+        const char *reference = make_reference(kind);
+        runs_equal("refuse:k_step_cartpole", "k_step_cartpole", "replay.device=cuda", kind,
+                   reference, true, false);
+        run_remove(reference);
+    }
+}
+
 /* Where the replay was demanded on the GPU, and for all other kernels, a failure ends the run. */
 Test(cuda_fallback, failures_that_end_the_run) {
     need_gpu();
@@ -247,6 +325,8 @@ Test(cuda_fallback, failures_that_end_the_run) {
         {"1", "launch:k_insert_rows", "replay.device=cuda", "collect: "},
         {"1", "launch:k_act", "replay.device=auto", "collect: "},
         {"0", "launch:k_step_cartpole", "replay.device=auto", "collect: "},
+        {"0", "launch:k_step_rows", "replay.device=auto", "update: "},
+        {"0", "launch:k_step_weights", "replay.device=auto", "update: "},
         {"0", "wait", "replay.device=auto", "the test fault wait"},
     };
     for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {

@@ -413,6 +413,52 @@ Test(memory_plan, replay_of_51_observations) {
     replay_bytes(1000000, 425 * 1000000 + 20 + 2 * 1048576 * 8 + 64 * 12, 470000000);
 }
 
+/* A run that saves holds its saved buffers twice where steps can be captured: the metric and the
+ * line of the plan say so. A late CPU queue that could capture stands in for a GPU. */
+Test(memory_plan, counts_the_checkpoints_copy) {
+    const char *folder = run_folder();
+    struct dqn_config *config = calloc(1, sizeof *config);
+    struct dqn_trainer *t = NULL;
+    char line[512];
+    const char *const set[] = {"device=cpu"};
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, 1, set));
+    const struct dqn_trainer_options options = {
+        .config = config, .folder = folder, .quiet = true, .late_queue = true};
+    OK(dqn_trainer_create(&t, &options));
+    const uint64_t planned = dqn_arena_planned_bytes(t->arena, &t->device);
+    cr_expect_eq(dqn_trainer_device_bytes(t), planned, "a CPU has no copy");
+    cr_expect_eq(dqn_saver_wanted_bytes(t), 0);
+    recorded_queue = *t->device.backend->queue;
+    recorded_queue.capture_begin = capture_begin;
+    broken_backend = *t->device.backend;
+    broken_backend.queue = &recorded_queue;
+    t->device.backend = &broken_backend;
+    dqn_saver_destroy(t->saver);
+    t->saver = NULL;
+    OK(dqn_saver_create(t));
+    const uint64_t copy = dqn_checkpoint_bytes(t->arena, true);
+    cr_expect_gt(copy, 1500 * 40, "the replay is in it");
+    cr_expect_eq(dqn_saver_wanted_bytes(t), copy);
+    cr_expect_eq(dqn_trainer_device_bytes(t), planned + copy);
+    FILE *said = tmpfile();
+    dqn_info_to(said);
+    dqn_trainer_say_devices(t);
+    rewind(said);
+    bool found = false;
+    char expected[96], number[32];
+    snprintf(expected, sizeof expected, "checkpoints' copy %s where there is room, page-locked",
+             dqn_format_bytes(number, sizeof number, copy));
+    while (!found && fgets(line, sizeof line, said) != NULL) {
+        found = strstr(line, expected) != NULL;
+    }
+    cr_expect(found, "%s", expected);
+    dqn_info_to(stderr);
+    fclose(said);
+    dqn_trainer_destroy(t);
+    free(config);
+    run_remove(folder);
+}
+
 Test(memory_plan, says_what_does_not_fit) {
     const struct dqn_memory_plan plan = {
         .bytes = {[DQN_PLAN_REPLAY] = 900, [DQN_PLAN_NETWORK] = 100}, .total = 1000};
