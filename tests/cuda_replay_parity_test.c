@@ -241,22 +241,12 @@ Test(cuda_replay_parity, small) {
 
 /* ---- large replays ---- */
 
-static float *random_priorities(size_t n_agents, size_t capacity, size_t size) {
-    float *priorities = calloc(n_agents * capacity, sizeof *priorities);
-    for (size_t k = 0; k < n_agents; k++) {
-        for (size_t i = 0; i < size; i++) {
-            const double u = hash_unit(50 + k, i);
-            priorities[k * capacity + i] = (float)(1e-3 + 8 * u * u * u * u);
-        }
-    }
-    return priorities;
-}
-
 static void large_case(struct pair *pair, const struct kind *kind,
                        const struct dqn_sampler_spec *spec, size_t missing, size_t most) {
     char what[96];
     struct store st[SIDES];
-    float *priorities = random_priorities(spec->n_agents, spec->capacity, spec->capacity - missing);
+    float *priorities =
+        random_priorities(50, spec->n_agents, spec->capacity, spec->capacity - missing);
     for (int s = 0; s < SIDES; s++) {
         store_open(&st[s], &pair->side[s], spec, 1, most);
         store_load(&st[s], priorities, spec->capacity - missing);

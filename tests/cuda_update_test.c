@@ -5,18 +5,6 @@
 
 /* ---- comparisons ---- */
 
-static void expect_equal(const struct rig *a, const struct rig *b, const char *name) {
-    unsigned char *x = get(a, name), *y = get(b, name);
-    const size_t bytes = dqn_arena_find(a->arena, name)->bytes;
-    size_t i = 0;
-    while (i < bytes && x[i] == y[i]) {
-        i++;
-    }
-    cr_assert_eq(i, bytes, "%s: byte %zu of %zu differs, batch %zu", name, i, bytes, a->kind.batch);
-    free(x);
-    free(y);
-}
-
 static double difference(const struct rig *a, const struct rig *b, const char *name) {
     float *x = get(a, name), *y = get(b, name);
     const double residual = residual_f32(x, y, dqn_arena_find(a->arena, name)->bytes / 4);
@@ -211,16 +199,11 @@ Test(cuda_update, keeps_the_tree_whole) {
     rig_open(&rig, &pair.side[GPU], &kind, 0);
     const int n_updates = (int)reduced(20, 5);
     update(&rig, false, n_updates);
-    uint64_t *before = get(&rig, "sampler/sums");
-    OK(dqn_replay_restore(rig.replay, rig.side->q, FILL_TURNS * 256));
-    uint64_t *after = get(&rig, "sampler/sums");
-    cr_assert_arr_eq(before, after, dqn_arena_find(rig.arena, "sampler/sums")->bytes);
+    sums_hold(&rig, FILL_TURNS * 256);
     struct dqn_counters *counters = get(&rig, "counters");
     cr_assert_eq(counters->draws, n_updates);
     cr_assert_eq(counters->adam_steps, n_updates);
     free(counters);
-    free(before);
-    free(after);
     rig_close(&rig);
     pair_close(&pair);
 }
@@ -421,12 +404,7 @@ Test(cuda_update, frozen_agents_rest) {
             rest_on_one_side(&rig[s], &pair.side[s], &kind, cases[i].frozen);
         }
         expect_equal(&rig[CPU], &rig[GPU], "counters");
-        uint64_t *sums = get(&rig[GPU], "sampler/sums");
-        OK(dqn_replay_restore(rig[GPU].replay, rig[GPU].side->q, FILL_TURNS * kind.batch));
-        uint64_t *rebuilt = get(&rig[GPU], "sampler/sums");
-        cr_assert_arr_eq(sums, rebuilt, dqn_arena_find(rig[GPU].arena, "sampler/sums")->bytes);
-        free(sums);
-        free(rebuilt);
+        sums_hold(&rig[GPU], FILL_TURNS * kind.batch);
         for (int s = 0; s < SIDES; s++) {
             rig_close(&rig[s]);
         }
