@@ -33,9 +33,10 @@ static void still_open(struct rig *r, struct side *side, const struct kind *kind
 }
 
 /* Fills the first `size` rows of each agent, as after a load; values [K, N] are rewards and
- * observations. */
+ * observations. A ring does not shrink: rows that were inserted before are among them. */
 static void load_rows(struct rig *r, const float *values, const float *priorities, uint64_t size) {
     const struct dqn_ring ring = {.cursor = size % r->kind.capacity, .size = size};
+    cr_assert(size == r->kind.capacity || size >= FILL_TURNS * r->kind.batch);
     put(r, dqn_arena_find(r->arena, "replay/states"), values);
     put(r, dqn_arena_find(r->arena, "replay/rewards"), values);
     put(r, dqn_arena_find(r->arena, "replay/priorities"), priorities);
@@ -43,12 +44,12 @@ static void load_rows(struct rig *r, const float *values, const float *prioritie
     OK(dqn_replay_restore(r->replay, r->side->q, size));
 }
 
-/* [K, N] rewards of either sign, of sizes from 3e-4 to 55; the caller frees them. */
+/* [K, N] rewards of either sign, of sizes from 1e-3 to 55; the caller frees them. */
 static float *random_values(size_t n) {
     float *values = malloc(n * sizeof *values);
     for (size_t i = 0; i < n; i++) {
-        const double size = exp(12 * hash_unit(90, i) - 8);
-        values[i] = (float)(hash_word(91, i) % 2 == 0 ? size : -size);
+        const double u = hash_unit(90, i), size = 1e-3 + 55 * u * u * u * u;
+        values[i] = (float)(i % 2 == 0 ? size : -size);
     }
     return values;
 }
@@ -104,5 +105,187 @@ Test(cuda_update, draws_the_rows_of_the_cpu) {
     for (size_t i = 0; i < reduced(DQN_COUNT_OF(heights), 1); i++) {
         height_case(&pair, &heights[i], two_kernels);
     }
+    pair_close(&pair);
+}
+
+/* ---- rows as often as their priorities say ---- */
+
+/* The priorities of these TD errors, which an update with such rewards puts back as they were: what
+ * is drawn by does not change. The caller frees them. */
+static float *lasting_priorities(const struct rig *r, const float *values, size_t size) {
+    struct dqn_agent *agents = get(r, "agents");
+    float *priorities = calloc(r->kind.capacity, sizeof *priorities);
+    for (size_t i = 0; i < size; i++) {
+        priorities[i] = dqn_priority_of_td(&agents[0], values[i]).value;
+    }
+    free(agents);
+    return priorities;
+}
+
+/* Probability of each of n rows; the caller frees it. */
+static double *probabilities(const float *priorities, size_t n) {
+    double *p = malloc(n * sizeof *p), total = 0;
+    for (size_t i = 0; i < n; i++) {
+        p[i] = nearbyint((double)priorities[i] * 1048576);
+        total += p[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        p[i] /= total;
+    }
+    return p;
+}
+
+/* A replay that keeps its priorities while it is drawn from. */
+struct lasting {
+    struct rig rig;
+    float *priorities; /* [N] */
+    double *p;         /* [size] */
+    size_t size;
+    uint64_t *counts; /* [size] */
+};
+
+static void lasting_open(struct lasting *l, struct side *side, const struct kind *kind,
+                         size_t size) {
+    float *values = random_values(kind->capacity);
+    still_open(&l->rig, side, kind);
+    l->size = size;
+    l->priorities = lasting_priorities(&l->rig, values, size);
+    l->p = probabilities(l->priorities, size);
+    l->counts = calloc(size, sizeof *l->counts);
+    load_rows(&l->rig, values, l->priorities, size);
+    free(values);
+}
+
+static void lasting_count(struct lasting *l, size_t n_updates) {
+    for (size_t i = 0; i < n_updates; i++) {
+        update(&l->rig, false, 1);
+        int64_t *index = get(&l->rig, "batch/index");
+        add_counts(index, l->rig.kind.batch, l->counts, l->size);
+        free(index);
+    }
+}
+
+static void lasting_close(struct lasting *l, bool two_kernels) {
+    const struct dqn_buffer *column = dqn_arena_find(l->rig.arena, "replay/priorities");
+    float *after = get(&l->rig, "replay/priorities");
+    cr_assert_eq(memcmp(after, l->priorities, column->bytes), 0, "%zu rows: priorities have moved",
+                 l->size);
+    cr_expect_eq(was_two_kernels(&l->rig), two_kernels, "%zu rows", l->size);
+    sums_hold(&l->rig, l->size);
+    rig_close(&l->rig);
+    free(after);
+    free(l->priorities);
+    free(l->p);
+    free(l->counts);
+}
+
+static void distribution_case(struct pair *pair, size_t capacity, size_t size, size_t batch,
+                              size_t n_updates, bool two_kernels) {
+    const struct kind kind = still_kind(capacity, batch, false);
+    const double draws = (double)batch * (double)n_updates;
+    struct lasting l;
+    lasting_open(&l, &pair->side[GPU], &kind, size);
+    lasting_count(&l, n_updates);
+    const double z = chi_square_deviate(l.counts, l.p, size, draws);
+    cr_log_info("%zu of %zu rows, %g draws: chi-square deviate %.2f", size, capacity, draws, z);
+    /* one in 30000 either way for a true sampler; the seeds are fixed */
+    cr_assert(fabs(z) < 4, "%zu rows, %g draws: deviate %g", size, draws, z);
+    lasting_close(&l, two_kernels);
+}
+
+/* Each row of a stratified batch comes as often as expected, to less than 2: the strata that lie
+ * inside its stretch give one draw each, the two at its ends may. */
+static void strata_case(struct pair *pair, size_t batch, bool two_kernels) {
+    enum { ROWS = 5000, ROUNDS = 3 };
+    const struct kind kind = still_kind(ROWS, batch, true);
+    double worst = 0;
+    struct lasting l;
+    lasting_open(&l, &pair->side[GPU], &kind, ROWS);
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(l.counts, 0, ROWS * sizeof *l.counts);
+        lasting_count(&l, 1);
+        for (size_t i = 0; i < ROWS; i++) {
+            worst = worse(worst, fabs((double)l.counts[i] - l.p[i] * (double)batch));
+        }
+    }
+    cr_log_info("batch %zu: a row came at most %.2f times more or less often than expected", batch,
+                worst);
+    cr_assert(worst <= 2, "a row came %g times more or less often than expected", worst);
+    lasting_close(&l, two_kernels);
+}
+
+Test(cuda_update, draws_by_priority) {
+    struct pair pair;
+    pair_open(&pair, DQN_PRECISION_FP32);
+    const bool two_kernels = takes_two_kernels(&pair.side[GPU]);
+    distribution_case(&pair, 40000, 30000, 2000, 5, two_kernels);
+    if (!is_reduced()) { /* few draws say nothing about a million rows */
+        distribution_case(&pair, 40000, 30000, 8000, 1250, two_kernels);
+        distribution_case(&pair, 1048583, 1048583, 8000, 1250, two_kernels);
+    }
+    strata_case(&pair, 4096, two_kernels);
+    strata_case(&pair, 1000, two_kernels);
+    pair_close(&pair);
+}
+
+/* ---- a hundred million rows ---- */
+
+enum { HUGE_ROWS = 100000000, HUGE_BATCH = 4096 };
+
+/* One update: the rows that exact sums name, their observations and rewards, and their new
+ * priorities, which go into `priorities` as well. */
+static void huge_update(struct rig *r, const float *values, float *priorities, uint64_t *sums) {
+    struct dqn_agent *agent = get(r, "agents");
+    struct dqn_counters *counters = get(r, "counters");
+    sum_leaves(priorities, sums, HUGE_ROWS);
+    update(r, false, 1);
+    int64_t *index = get(r, "batch/index");
+    float *td = get(r, "batch/td"), *state = get(r, "batch/state");
+    for (size_t b = 0; b < HUGE_BATCH; b++) {
+        const uint64_t word = dqn_draw_word(agent->seed, b, counters->draws);
+        const uint64_t total = sums[HUGE_ROWS - 1];
+        const uint64_t place = reference_place(word, total, b, HUGE_BATCH, r->kind.stratified);
+        const size_t row = reference_row(sums, HUGE_ROWS, place);
+        cr_assert_eq((uint64_t)index[b], row, "draw %zu gave row %lld, not %zu", b,
+                     (long long)index[b], row);
+        cr_assert(td[b] == values[row] && state[b * r->net.obs_ld] == values[row],
+                  "row %zu: error %g, observation %g, not %g", row, (double)td[b],
+                  (double)state[b * r->net.obs_ld], (double)values[row]);
+    }
+    for (size_t b = 0; b < HUGE_BATCH; b++) {
+        priorities[index[b]] = dqn_priority_of_td(agent, td[b]).value;
+    }
+    free(agent);
+    free(counters);
+    free(index);
+    free(td);
+    free(state);
+}
+
+/* A tree of five levels. Needs about 3 GB on the device and 2 GB on the host. */
+Test(cuda_update, draws_from_a_hundred_million_rows) {
+    struct pair pair;
+    struct rig r;
+    skip_reduced("a matter of size");
+    pair_open(&pair, DQN_PRECISION_FP32);
+    const bool two_kernels = takes_two_kernels(&pair.side[GPU]);
+    const struct kind kind = still_kind(HUGE_ROWS, HUGE_BATCH, true);
+    float *values = random_values(HUGE_ROWS);
+    float *priorities = random_priorities(92, 1, HUGE_ROWS, HUGE_ROWS);
+    uint64_t *sums = malloc(HUGE_ROWS * sizeof *sums);
+    still_open(&r, &pair.side[GPU], &kind);
+    load_rows(&r, values, priorities, HUGE_ROWS);
+    for (int i = 0; i < 3; i++) {
+        huge_update(&r, values, priorities, sums);
+    }
+    float *after = get(&r, "replay/priorities");
+    cr_assert_eq(memcmp(after, priorities, HUGE_ROWS * sizeof *after), 0, "other rows have moved");
+    cr_expect_eq(was_two_kernels(&r), two_kernels);
+    sums_hold(&r, HUGE_ROWS);
+    rig_close(&r);
+    free(after);
+    free(values);
+    free(priorities);
+    free(sums);
     pair_close(&pair);
 }
