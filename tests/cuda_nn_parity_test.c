@@ -332,10 +332,16 @@ Test(cuda_nn_parity, backward_tf32) {
     backward_table(DQN_PRECISION_TF32, 1e-2, 2);
 }
 
+/* Operands of 8 bits, three fewer than tf32's, in networks above 1 MB: eight times its bound. */
+Test(cuda_nn_parity, backward_bf16) {
+    skip_reduced("the kernels of backward_tf32, and a library's");
+    backward_table(DQN_PRECISION_BF16, 8e-2, 2);
+}
+
 /* ---- td ---- */
 
 static const size_t action_counts[] = {1, 2, 4, 5, 8, 9, 17, 45, 63};
-static const size_t row_counts[] = {1, 31, 33, 63, 64, 65, 257, 4096, 20000};
+static const size_t row_counts[] = {1, 31, 33, 63, 64, 65, 255, 256, 257, 4096, 20000};
 /* A number of actions for each number of lanes a row; 5000 rows are more than one for each block.
  */
 static const size_t few_actions[] = {2, 5, 9, 45};

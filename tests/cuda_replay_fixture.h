@@ -5,8 +5,8 @@
 
 #include "arena.h"
 #include "config.h"
+#include "cuda_draw_reference.h"
 #include "cuda_pair.h"
-#include "shared/priority.h"
 
 enum { STORE_OBS = 3 };
 
@@ -22,18 +22,6 @@ struct store {
     struct dqn_buffer *row_state, *row_next, *row_action, *row_reward, *row_discount, *row_done;
     struct dqn_buffer *words, *index, *weight, *td;
 };
-
-/* A cheap reproducible 64-bit hash of two numbers (Steele et al. 2014, SplitMix64's finaliser). */
-static inline uint64_t hash_word(uint64_t sequence, uint64_t i) {
-    uint64_t z = sequence * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static inline double hash_unit(uint64_t sequence, uint64_t i) {
-    return (double)(hash_word(sequence, i) >> 11) * 0x1p-53;
-}
 
 static inline void store_put(const struct store *s, const struct dqn_buffer *to, const void *data,
                              size_t bytes) {

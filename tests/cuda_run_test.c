@@ -22,21 +22,45 @@ Test(cuda_run, resumes_exactly) {
     }
 }
 
-Test(cuda_run, two_runs_of_a_seed_are_equal) {
+Test(cuda_run, resumes_exactly_in_tf32) {
     need_gpu();
-    skip_reduced("the kernels of a resume");
+    skip_reduced("the kernels of resumes_exactly, with fewer products");
+    struct run cartpole = cuda_run(run_cartpole), trading = cuda_run(run_trading);
+    run_set(&cartpole, "net.precision=tf32");
+    run_set(&trading, "net.precision=tf32");
+    run_check_resume(cartpole, 1500, "epoch-000001-partial.h5", "epoch-000003.h5");
+    run_check_resume(trading, 1203, "epoch-000002.h5", "epoch-000003.h5");
+}
+
+static void expect_equal_runs(const char *text, const char *override) {
     const char *first = run_folder(), *second = run_folder();
-    struct run run = cuda_run(run_trading);
+    struct run run = cuda_run(text);
+    char why[512];
+    if (override != NULL) {
+        run_set(&run, override);
+    }
     run.folder = first;
     run_train(&run);
     run.folder = second;
     run_train(&run);
-    char why[512];
     cr_expect(h5_equal(run_file(first, "epoch-000003.h5"), run_file(second, "epoch-000003.h5"), why,
                        sizeof why),
-              "%s", why);
+              "%s: %s", override != NULL ? override : "as it is", why);
     run_remove(first);
     run_remove(second);
+}
+
+/* By two kernels an update (cartpole) and by operations (trading accumulates batches; sums and
+ * norms that the two do not serve). */
+Test(cuda_run, two_runs_of_a_seed_are_equal) {
+    need_gpu();
+    skip_reduced("the kernels of a resume");
+    expect_equal_runs(run_cartpole, NULL);
+    expect_equal_runs(run_trading, NULL);
+    expect_equal_runs(run_cartpole, "net.precision=tf32");
+    expect_equal_runs(run_trading, "net.precision=tf32");
+    expect_equal_runs(run_cartpole, "replay.sums=scan");
+    expect_equal_runs(run_cartpole, "replay.weight_norm=buffer");
 }
 
 Test(cuda_run, population) {
@@ -78,5 +102,41 @@ Test(cuda_run, checkpoints_go_to_the_other_backend) {
         }
         run_remove(stayed);
         run_remove(moved);
+    }
+}
+
+/* A checkpoint that the other side has loaded and saved at once, and the first side again, is what
+ * it was: all of its datasets, the text of the configuration apart, which names the device. */
+static void check_round_trip(struct run run, const char *const devices[2]) {
+    enum { TRIPS = 3 };
+    static const char partial[] = "epoch-000001-partial.h5";
+    const char *file[TRIPS], *folder[TRIPS];
+    run.stop_at = run_steps(900); /* later trips are there when they start */
+    for (int trip = 0; trip < TRIPS; trip++) {
+        char why[512];
+        folder[trip] = run.folder = run_folder();
+        file[trip] = run_file(run.folder, partial);
+        run.device = devices[trip % 2];
+        run.resume = trip == 0 ? NULL : file[trip - 1];
+        run_train(&run);
+        cr_expect(trip == 0 || h5_equal_but_config(file[0], file[trip], why, sizeof why),
+                  "%s, from %s to %s, trip %d: %s", run.overrides[run.n_overrides - 1], devices[0],
+                  devices[1], trip, why);
+    }
+    for (int trip = 0; trip < TRIPS; trip++) {
+        run_remove(folder[trip]);
+    }
+}
+
+Test(cuda_run, checkpoints_pass_through_the_other_backend) {
+    need_gpu();
+    static const char *const devices[][2] = {{"cuda", "cpu"}, {"cpu", "cuda"}};
+    for (size_t i = 0; i < reduced(DQN_COUNT_OF(devices), 1); i++) {
+        struct run proportional = cuda_run(run_trading), rank = cuda_run(run_trading);
+        run_set(&rank, "replay.rank_interval=7"); /* whose order is saved */
+        run_set(&rank, "replay.kind=rank");
+        run_set(&proportional, "replay.kind=proportional");
+        check_round_trip(proportional, devices[i]);
+        check_round_trip(rank, devices[i]);
     }
 }

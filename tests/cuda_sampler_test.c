@@ -68,52 +68,21 @@ static double *probabilities(const struct kind *kind, const float *priorities, s
     return p;
 }
 
-/* Draws n_batches and adds each row drawn to counts [size]; a row beyond them fails. */
+/* Draws n_batches and adds each row drawn to counts [size]. */
 static void count_draws(const struct store *s, size_t n_batches, uint64_t *counts, size_t size) {
     for (size_t i = 0; i < n_batches; i++) {
         OK(store_draw(s, s->side->q, false));
         int64_t *index = store_get(s, s->index);
-        size_t b = 0;
-        while (b < s->spec.batch && index[b] >= 0 && (uint64_t)index[b] < size) {
-            counts[index[b++]]++;
-        }
-        cr_assert_eq(b, s->spec.batch, "row %lld of %zu filled ones",
-                     b < s->spec.batch ? (long long)index[b] : -1, size);
+        add_counts(index, s->spec.batch, counts, size);
         free(index);
     }
-}
-
-/* Pearson's statistic as a normal deviate (Wilson and Hilferty 1931). Neighbouring rows are put
- * together until 10 draws are expected. */
-static double chi_square_deviate(const uint64_t *counts, const double *p, size_t n, double draws) {
-    double chi = 0, cells = 0, expected = 0, seen = 0;
-    for (size_t i = 0; i < n; i++) {
-        expected += p[i] * draws;
-        seen += (double)counts[i];
-        if (expected >= 10) {
-            chi += (seen - expected) * (seen - expected) / expected;
-            cells++;
-            expected = seen = 0;
-        }
-    }
-    const double df = cells - 1, spread = 2 / (9 * df);
-    return (cbrt(chi / df) - (1 - spread)) / sqrt(spread);
-}
-
-static float *random_priorities(size_t capacity, size_t size) {
-    float *priorities = calloc(capacity, sizeof *priorities);
-    for (size_t i = 0; i < size; i++) {
-        const double u = hash_unit(60, i);
-        priorities[i] = (float)(1e-3 + 8 * u * u * u * u);
-    }
-    return priorities;
 }
 
 static void distribution_case(struct pair *pair, const struct kind *kind, size_t capacity,
                               size_t size, size_t batch, size_t n_batches) {
     struct store s;
     const struct dqn_sampler_spec spec = make_spec(kind, capacity, batch, false);
-    float *priorities = random_priorities(capacity, size);
+    float *priorities = random_priorities(60, 1, capacity, size);
     double *p = probabilities(kind, priorities, size);
     uint64_t *counts = calloc(size, sizeof *counts);
     store_open(&s, &pair->side[GPU], &spec, 1, 1);
@@ -137,7 +106,7 @@ static void strata_case(struct pair *pair, const struct kind *kind, size_t batch
     enum { ROWS = 1000 };
     struct store s;
     const struct dqn_sampler_spec spec = make_spec(kind, ROWS, batch, true);
-    float *priorities = random_priorities(ROWS, ROWS);
+    float *priorities = random_priorities(60, 1, ROWS, ROWS);
     double *p = probabilities(kind, priorities, ROWS), worst = 0;
     store_open(&s, &pair->side[GPU], &spec, 1, 1);
     store_load(&s, priorities, ROWS);
@@ -182,31 +151,60 @@ static double kolmogorov_smirnov(const uint64_t *a, const uint64_t *b, size_t n,
     return distance;
 }
 
-/* Ten thousand draws each, by different seeds. The bound is what two samples of one distribution
- * exceed once in 1000 times: 1.95 sqrt(2 / n) (Smirnov 1948). */
+/* Pearson's statistic of two samples of equal size as a normal deviate. Neighbouring rows are put
+ * together until 20 draws were seen. */
+static double two_samples_deviate(const uint64_t *a, const uint64_t *b, size_t n) {
+    double chi = 0, cells = 0, sum_a = 0, sum_b = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum_a += (double)a[i];
+        sum_b += (double)b[i];
+        if (sum_a + sum_b >= 20) {
+            chi += (sum_a - sum_b) * (sum_a - sum_b) / (sum_a + sum_b);
+            cells++;
+            sum_a = sum_b = 0;
+        }
+    }
+    return chi_square_as_normal(chi, cells - 1);
+}
+
+/* The two sides draw by different seeds. Bounds: two samples of one distribution exceed a distance
+ * of 1.95 sqrt(2 / n) once in 1000 times (Smirnov 1948), and a deviate of 4 once in 30000 times
+ * either way; the seeds are fixed. */
+static void alike_case(struct pair *pair, const struct kind *kind, size_t n_batches) {
+    enum { ROWS = 5000, BATCH = 2500 };
+    const double draws = BATCH * (double)n_batches;
+    const struct dqn_sampler_spec spec = make_spec(kind, ROWS, BATCH, false);
+    float *priorities = random_priorities(60, 1, ROWS, ROWS);
+    uint64_t counts[SIDES][ROWS] = {{0}};
+    for (int side = 0; side < SIDES; side++) {
+        struct store s;
+        store_open(&s, &pair->side[side], &spec, 1, 1);
+        store_agents(&s, 500 + (uint64_t)side);
+        store_load(&s, priorities, ROWS);
+        count_draws(&s, n_batches, counts[side], ROWS);
+        store_close(&s);
+    }
+    const double distance = kolmogorov_smirnov(counts[CPU], counts[GPU], ROWS, draws);
+    const double z = two_samples_deviate(counts[CPU], counts[GPU], ROWS);
+    cr_log_info("%s, %g draws a side: Kolmogorov-Smirnov distance %.5f, chi-square deviate %.2f",
+                kind->name, draws, distance, z);
+    cr_assert(distance < 1.95 * sqrt(2 / draws), "%s, %g draws: distance %g", kind->name, draws,
+              distance);
+    cr_assert(fabs(z) < 4, "%s, %g draws: deviate %g", kind->name, draws, z);
+    cr_assert(distance > 0, "%s: different seeds gave the same draws", kind->name);
+    free(priorities);
+}
+
 Test(cuda_sampler, both_backends_draw_alike) {
-    enum { ROWS = 5000, DRAWS = 10000 };
     struct pair pair;
-    float *priorities = random_priorities(ROWS, ROWS);
     pair_open(&pair, DQN_PRECISION_FP32);
     for (size_t i = 0; i < DQN_COUNT_OF(kinds); i++) {
-        const struct dqn_sampler_spec spec = make_spec(&kinds[i], ROWS, DRAWS, false);
-        uint64_t counts[SIDES][ROWS] = {{0}};
-        for (int side = 0; side < SIDES; side++) {
-            struct store s;
-            store_open(&s, &pair.side[side], &spec, 1, 1);
-            store_agents(&s, 500 + (uint64_t)side);
-            store_load(&s, priorities, ROWS);
-            count_draws(&s, 1, counts[side], ROWS);
-            store_close(&s);
+        alike_case(&pair, &kinds[i], 4);
+        if (!is_reduced()) { /* the same kernels */
+            alike_case(&pair, &kinds[i], 4000);
         }
-        const double distance = kolmogorov_smirnov(counts[CPU], counts[GPU], ROWS, DRAWS);
-        cr_log_info("%s: Kolmogorov-Smirnov distance %.4f", kinds[i].name, distance);
-        cr_assert(distance < 1.95 * sqrt(2.0 / DRAWS), "%s: distance %g", kinds[i].name, distance);
-        cr_assert(distance > 0, "%s: different seeds gave the same draws", kinds[i].name);
     }
     pair_close(&pair);
-    free(priorities);
 }
 
 /* Rows of the smallest priority beside rows of the largest, four fifths of the ring unfilled; then
@@ -243,33 +241,13 @@ enum { HUGE_ROWS = 100000000, THOUSANDTHS = 1000 };
 /* Inclusive sums of the leaves of the store's priorities. */
 static void reference_sums(const struct store *s, uint64_t *sums) {
     float *priorities = store_get(s, s->priorities);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < HUGE_ROWS; i++) {
-        sum += priorities[i] > 0.0f ? dqn_priority_leaf(priorities[i]) : 0;
-        sums[i] = sum;
-    }
+    sum_leaves(priorities, sums, HUGE_ROWS);
     free(priorities);
 }
 
-/* The first row whose sum exceeds the place. */
-static size_t reference_row(const uint64_t *sums, uint64_t place) {
-    size_t low = 0, high = HUGE_ROWS - 1;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (sums[middle] > place) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
-/* One draw from each thousandth of the mass: the row that the exact sums name. The target is
- * computed with 128-bit arithmetic of its own. */
+/* One draw from each thousandth of the mass: the row that the exact sums name. */
 static void check_thousandths(const struct store *s, const uint64_t *sums, uint64_t sequence,
                               const char *what) {
-    __extension__ typedef unsigned __int128 wide;
     const uint64_t total = sums[HUGE_ROWS - 1];
     uint64_t words[THOUSANDTHS];
     for (size_t b = 0; b < THOUSANDTHS; b++) {
@@ -281,10 +259,8 @@ static void check_thousandths(const struct store *s, const uint64_t *sums, uint6
     OK(store_draw(s, s->side->q, true));
     int64_t *index = store_get(s, s->index);
     for (size_t b = 0; b < THOUSANDTHS; b++) {
-        const uint64_t low = (uint64_t)((wide)total * b / THOUSANDTHS);
-        const uint64_t high = (uint64_t)((wide)total * (b + 1) / THOUSANDTHS);
-        const uint64_t place = low + (uint64_t)(((wide)words[b] * (high - low)) >> 64);
-        const size_t row = reference_row(sums, place);
+        const uint64_t place = reference_place(words[b], total, b, THOUSANDTHS, true);
+        const size_t row = reference_row(sums, HUGE_ROWS, place);
         cr_assert_eq((uint64_t)index[b], row, "%s: thousandth %zu gave row %lld, not %zu", what, b,
                      (long long)index[b], row);
     }
@@ -307,7 +283,7 @@ Test(cuda_sampler, a_hundred_million_rows) {
     struct pair pair;
     skip_reduced("a matter of size");
     pair_open(&pair, DQN_PRECISION_FP32);
-    float *priorities = random_priorities(HUGE_ROWS, HUGE_ROWS - missing);
+    float *priorities = random_priorities(60, 1, HUGE_ROWS, HUGE_ROWS - missing);
     uint64_t *sums = malloc(HUGE_ROWS * sizeof *sums);
     for (size_t i = 1; i <= 2; i++) {
         const struct dqn_sampler_spec spec = make_spec(&kinds[i], HUGE_ROWS, THOUSANDTHS, true);

@@ -235,4 +235,40 @@ static inline bool was_two_kernels(const struct rig *r) {
     return side_is_zero(r->side, dqn_arena_find(r->arena, "batch/weight"));
 }
 
+/* Whether this GPU takes updates in two kernels. */
+static inline bool takes_two_kernels(struct side *gpu) {
+    const struct kind kind = usual(1);
+    struct rig r;
+    rig_open(&r, gpu, &kind, 0);
+    update(&r, false, 1);
+    const bool takes = was_two_kernels(&r);
+    rig_close(&r);
+    return takes;
+}
+
+/* The sums over the priorities are those that a rebuild makes; `rows` were inserted. */
+static inline void sums_hold(struct rig *r, uint64_t rows) {
+    const size_t bytes = dqn_arena_find(r->arena, "sampler/sums")->bytes;
+    unsigned char *before = get(r, "sampler/sums");
+    OK(dqn_replay_restore(r->replay, r->side->q, rows));
+    unsigned char *after = get(r, "sampler/sums");
+    cr_assert_eq(memcmp(before, after, bytes), 0, "%zu rows: sums differ from rebuilt ones",
+                 r->kind.capacity);
+    free(before);
+    free(after);
+}
+
+/* A buffer of two rigs holds the same bytes. */
+static inline void expect_equal(const struct rig *a, const struct rig *b, const char *name) {
+    unsigned char *x = get(a, name), *y = get(b, name);
+    const size_t bytes = dqn_arena_find(a->arena, name)->bytes;
+    size_t i = 0;
+    while (i < bytes && x[i] == y[i]) {
+        i++;
+    }
+    cr_assert_eq(i, bytes, "%s: byte %zu of %zu differs, batch %zu", name, i, bytes, a->kind.batch);
+    free(x);
+    free(y);
+}
+
 #endif
