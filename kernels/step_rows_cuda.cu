@@ -606,11 +606,11 @@ static __device__ __forceinline__ float4 add4(float4 a, float4 b) {
 }
 
 /* One warp's sums of dz W over rows [begin, end) of W, at 32 columns from n; they go to `to`,
- * [rows, GROUP_STRIDE], or are added to what is there. */
-template <bool EXACT, int HEIGHT, typename C>
+ * [rows, GROUP_STRIDE], ADD: are added to what is there. */
+template <bool EXACT, bool ADD, int HEIGHT, typename C>
 static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_layer *layer,
                                                  const float *w, const float *dz, unsigned begin,
-                                                 unsigned end, unsigned n, bool add, float *to) {
+                                                 unsigned end, unsigned n, float *to) {
     enum { NN = 2 * HEIGHT, AHEAD = 2 };
     const unsigned in_ld = (unsigned)layer->in_ld;
     struct dqn_tile_down<EXACT, NN, AHEAD> sums;
@@ -624,7 +624,7 @@ static __device__ __forceinline__ void sum_group(const C &c, const struct dqn_la
         float d[4];
         sums.take(half / 2, half % 2, d);
         const float4 own = make_float4(d[0], d[1], d[2], d[3]);
-        *at = add ? add4(*at, own) : own;
+        *at = ADD ? add4(*at, own) : own;
     }
 }
 
@@ -678,13 +678,20 @@ static __device__ __forceinline__ void descend(const struct cluster<CLUSTER, HEI
     for (; item < stop; item += turn) {
         const unsigned part = item / groups, group = item % groups;
         const unsigned from = by_range || part == 0 ? part : down.first;
-        const unsigned until = by_range ? part + 1 : part == 0 ? down.first : down.n;
+        const unsigned column = first + group * GROUP;
+        float *const sum = sums + item * ROWS * GROUP_STRIDE;
+        unsigned begin = from * down.rows, end = begin + down.rows;
+        sum_group<EXACT, false, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld, column,
+                                        sum);
+        if constexpr (CLUSTER == 1) {
+            const unsigned until = by_range ? from + 1 : part == 0 ? down.first : down.n;
 #pragma unroll 1
-        for (unsigned range = from; range < until; range++) {
-            const unsigned begin = range * down.rows, end = begin + down.rows;
-            sum_group<EXACT, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld,
-                                     first + group * GROUP, range > from,
-                                     sums + item * ROWS * GROUP_STRIDE);
+            for (unsigned range = from + 1; range < until; range++) {
+                begin = end;
+                end = begin + down.rows;
+                sum_group<EXACT, true, HEIGHT>(c, layer, w, dz, begin, end < out_ld ? end : out_ld,
+                                               column, sum);
+            }
         }
     }
     __syncthreads();

@@ -69,7 +69,8 @@ Test(cuda_bench, epoch) {
         is_share(r[i].busy, "busy");
         cr_expect_gt(r[i].sample_s, 0.0);
         cr_expect_geq(r[i].update_s, 0.0);
-        cr_expect_gt(r[i].device_bytes_taken, 0);
+        /* the second run may find room in what the first one left to the process */
+        cr_expect(i > 0 || r[i].device_bytes_taken > 0);
         cr_expect_float_eq(r[i].updates_per_s * r[i].seconds, 400.0, 1.0);
     }
     cr_expect_eq(r[0].host_waits, 0.0);

@@ -27,8 +27,8 @@ static struct dqn_trainer *create(const char *text, size_t n, const char *const 
 
 /* What a trainer takes beside the bytes that it names: three queues (steps, readback, checkpoints)
  * of 4.5 MB each, and the driver's steps of 2 MB, of which about 16 buffers of a megabyte and more
- * use half of one each. Context, libraries and kernels are there before. */
-enum { BESIDE = 48000000 };
+ * use half of one each: seen 13 to 23 MB. Context, libraries and kernels are there before. */
+enum { BESIDE = 32000000 };
 
 static void takes_its_plan(size_t capacity, bool saves) {
     char rows[64];
