@@ -7,6 +7,7 @@
 
 #include "h5_compare.h"
 #include "memory_plan.h"
+#include "recorded_backend.h"
 #include "replay_parts.h"
 #include "run_fixture.h"
 #include "status_checks.h"
@@ -122,7 +123,6 @@ static struct {
     size_t at, n_calls; /* the at-th call of the operation fails; 0 = none */
     bool afterwards;    /* the operation is done all the same */
     bool in_capture;    /* instead: it fails when a program is captured */
-    const struct dqn_backend *real;
 } fault;
 
 static bool fails_now(enum broken operation) {
@@ -131,14 +131,10 @@ static bool fails_now(enum broken operation) {
 
 #define BROKEN(name, table, args_type, which)                                                      \
     static enum dqn_status broken_##name(struct dqn_queue *q, const args_type *args) {             \
-        if (q->capturing) {                                                                        \
-            return which == fault.operation                                                        \
-                       ? dqn_fail(DQN_ERR_DEVICE, "kernel k_" #name ": broken by the test")        \
-                       : DQN_OK;                                                                   \
-        }                                                                                          \
-        const bool fails = !fault.in_capture && fails_now(which);                                  \
-        if (!fails || fault.afterwards) {                                                          \
-            DQN_TRY(fault.real->table->name(q, args));                                             \
+        const bool fails =                                                                         \
+            q->capturing ? which == fault.operation : !fault.in_capture && fails_now(which);       \
+        if (!fails || (!q->capturing && fault.afterwards)) {                                       \
+            DQN_TRY(recorded_##name(q, args));                                                     \
         }                                                                                          \
         return fails ? dqn_fail(DQN_ERR_DEVICE, "kernel k_" #name ": broken by the test")          \
                      : DQN_OK;                                                                     \
@@ -149,81 +145,34 @@ BROKEN(draw, sampler, struct dqn_draw_args, DRAW)
 BROKEN(update, sampler, struct dqn_priority_args, UPDATE)
 BROKEN(inserted, sampler, struct dqn_inserted_args, INSERTED)
 
-/* The other operations of a step: recorded, that is left out, while a program is captured. */
-#define RECORDED(name, table, args_type)                                                           \
-    static enum dqn_status recorded_##name(struct dqn_queue *q, const args_type *args) {           \
-        return q->capturing ? DQN_OK : fault.real->table->name(q, args);                           \
-    }
-RECORDED(forward, nn, struct dqn_forward_args)
-RECORDED(backward, nn, struct dqn_backward_args)
-RECORDED(td, nn, struct dqn_td_args)
-RECORDED(apply, nn, struct dqn_apply_args)
-RECORDED(act, nn, struct dqn_act_args)
-RECORDED(step, env, struct dqn_env_args)
-RECORDED(nstep, env, struct dqn_nstep_args)
-
-static enum dqn_status recorded_copy(struct dqn_queue *q, void *dst, const void *src, size_t bytes,
-                                     enum dqn_copy_kind kind) {
-    return q->capturing ? DQN_OK : fault.real->memory->copy(q, dst, src, bytes, kind);
+/* Copies inside of a capture are left out. */
+static enum dqn_status copy(struct dqn_queue *q, void *dst, const void *src, size_t bytes,
+                            enum dqn_copy_kind kind) {
+    return q->capturing ? DQN_OK : recorded.real->memory->copy(q, dst, src, bytes, kind);
 }
 
-static struct dqn_nn_ops recorded_nn;
-static struct dqn_env_ops recorded_env;
-static struct dqn_memory_ops recorded_memory;
-static struct dqn_queue_ops recorded_queue;
-static enum dqn_status capture_begin(struct dqn_queue *q) {
-    (void)q;
-    return DQN_OK;
-}
-
-/* A capture in which an operation failed is an error itself. It is the only one: there is nothing
- * here to launch a graph with. */
-static enum dqn_status capture_end(struct dqn_queue *q, struct dqn_graph **out) {
-    (void)q;
-    (void)out;
-    recorded_queue.capture_begin = NULL;
+/* A capture in which an operation failed is an error itself. It is the only one. */
+static enum dqn_status void_capture(struct dqn_queue *q, struct dqn_graph **out) {
+    OK(recorded_capture_end(q, out));
+    recorded_destroy(*out);
+    *out = NULL;
+    recorded.queue.capture_begin = NULL;
     return dqn_fail(DQN_ERR_DEVICE, "the capture is void");
 }
 
-static struct dqn_replay_ops broken_replay;
-static struct dqn_sampler_ops broken_sampler;
-static struct dqn_backend broken_backend;
-
 static void make_broken_backend(void) {
-    fault.real = dqn_backend_find("cpu");
-    broken_replay = *fault.real->replay;
-    broken_replay.insert = broken_insert;
-    broken_replay.gather = broken_gather;
-    broken_sampler = *fault.real->sampler;
-    broken_sampler.draw = broken_draw;
-    broken_sampler.update = broken_update;
-    broken_sampler.inserted = broken_inserted;
-    broken_backend = *fault.real;
-    broken_backend.name = "broken";
-    broken_backend.replay = &broken_replay;
-    broken_backend.sampler = &broken_sampler;
-    if (!fault.in_capture) {
-        return;
-    }
-    recorded_nn = *fault.real->nn;
-    recorded_nn.forward = recorded_forward;
-    recorded_nn.backward = recorded_backward;
-    recorded_nn.td = recorded_td;
-    recorded_nn.apply = recorded_apply;
-    recorded_nn.act = recorded_act;
-    recorded_nn.forward_many = NULL;
-    recorded_env = *fault.real->env;
-    recorded_env.step = recorded_step;
-    recorded_env.nstep = recorded_nstep;
-    recorded_memory = *fault.real->memory;
-    recorded_memory.copy = recorded_copy;
-    recorded_queue = *fault.real->queue;
-    recorded_queue.capture_begin = capture_begin;
-    recorded_queue.capture_end = capture_end;
-    broken_backend.nn = &recorded_nn;
-    broken_backend.env = &recorded_env;
-    broken_backend.memory = &recorded_memory;
-    broken_backend.queue = &recorded_queue;
+    static struct dqn_memory_ops memory;
+    recorded_make("broken");
+    recorded.replay.insert = broken_insert;
+    recorded.replay.gather = broken_gather;
+    recorded.sampler.draw = broken_draw;
+    recorded.sampler.update = broken_update;
+    recorded.sampler.inserted = broken_inserted;
+    memory = *recorded.real->memory;
+    memory.copy = copy;
+    recorded.backend.memory = &memory;
+    recorded.queue.capture_begin = fault.in_capture ? recorded_capture_begin : NULL;
+    recorded.queue.capture_end = void_capture;
 }
 
 /* A run whose learner's device is the broken backend, and whose replay may move to the CPU. */
@@ -238,9 +187,9 @@ static enum dqn_status train_broken(const char *text, const char *kind, const ch
     const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
     OK(dqn_trainer_create(&t, &options));
     make_broken_backend();
-    t->device.backend = &broken_backend;
+    t->device.backend = &recorded.backend;
     if (refuge) {
-        OK(fault.real->memory->open(&t->host_device, &cpu));
+        OK(recorded.real->memory->open(&t->host_device, &cpu));
         t->host_open = true;
         t->replay->o.refuge = &t->host_device;
     }
@@ -428,11 +377,11 @@ Test(memory_plan, counts_the_checkpoints_copy) {
     const uint64_t planned = dqn_arena_planned_bytes(t->arena, &t->device);
     cr_expect_eq(dqn_trainer_device_bytes(t), planned, "a CPU has no copy");
     cr_expect_eq(dqn_saver_wanted_bytes(t), 0);
-    recorded_queue = *t->device.backend->queue;
-    recorded_queue.capture_begin = capture_begin;
-    broken_backend = *t->device.backend;
-    broken_backend.queue = &recorded_queue;
-    t->device.backend = &broken_backend;
+    struct dqn_queue_ops queue = *t->device.backend->queue;
+    struct dqn_backend capturing = *t->device.backend;
+    queue.capture_begin = recorded_capture_begin;
+    capturing.queue = &queue;
+    t->device.backend = &capturing;
     dqn_saver_destroy(t->saver);
     t->saver = NULL;
     OK(dqn_saver_create(t));

@@ -7,90 +7,11 @@
 #include <string.h>
 
 #include "h5_compare.h"
+#include "recorded_backend.h"
 #include "replay_parts.h"
 #include "run_fixture.h"
 #include "status_checks.h"
 #include "trainer_parts.h"
-
-static const struct dqn_backend *real;
-
-/* ---- programs as lists of calls ----------------------------------------------------------------
- */
-
-enum { ARGS_MAX = 1024, CALLS_MAX = 512 };
-
-typedef enum dqn_status (*call_fn)(struct dqn_queue *q, const void *args);
-
-struct call {
-    call_fn fn;
-    _Alignas(16) char args[ARGS_MAX];
-};
-
-struct dqn_graph {
-    size_t n;
-    struct call calls[CALLS_MAX];
-};
-
-static struct dqn_graph *recording;
-static size_t n_captured; /* graphs made */
-
-static enum dqn_status take(struct dqn_queue *q, call_fn fn, const void *args, size_t size) {
-    if (!q->capturing) {
-        return fn(q, args);
-    }
-    cr_assert_lt(recording->n, CALLS_MAX);
-    cr_assert_leq(size, ARGS_MAX);
-    struct call *call = &recording->calls[recording->n++];
-    call->fn = fn;
-    memcpy(call->args, args, size);
-    return DQN_OK;
-}
-
-static enum dqn_status capture_begin(struct dqn_queue *q) {
-    (void)q;
-    recording = calloc(1, sizeof *recording);
-    cr_assert_not_null(recording);
-    return DQN_OK;
-}
-
-/* The caller destroys what was captured up to a failure. */
-static enum dqn_status capture_end(struct dqn_queue *q, struct dqn_graph **out) {
-    (void)q;
-    *out = recording;
-    recording = NULL;
-    n_captured++;
-    return DQN_OK;
-}
-
-static enum dqn_status graph_launch(struct dqn_queue *q, struct dqn_graph *graph) {
-    for (size_t i = 0; i < graph->n; i++) {
-        OK(graph->calls[i].fn(q, graph->calls[i].args));
-    }
-    return DQN_OK;
-}
-
-static void graph_destroy(struct dqn_graph *graph) {
-    free(graph);
-}
-
-#define RECORDED(name, table, type)                                                                \
-    static enum dqn_status do_##name(struct dqn_queue *q, const void *args) {                      \
-        return real->table->name(q, args);                                                         \
-    }                                                                                              \
-    static enum dqn_status recorded_##name(struct dqn_queue *q, const type *args) {                \
-        return take(q, do_##name, args, sizeof *args);                                             \
-    }
-RECORDED(forward, nn, struct dqn_forward_args)
-RECORDED(backward, nn, struct dqn_backward_args)
-RECORDED(td, nn, struct dqn_td_args)
-RECORDED(apply, nn, struct dqn_apply_args)
-RECORDED(act, nn, struct dqn_act_args)
-RECORDED(step, env, struct dqn_env_args)
-RECORDED(nstep, env, struct dqn_nstep_args)
-RECORDED(insert, replay, struct dqn_insert_args)
-RECORDED(gather, replay, struct dqn_gather_args)
-RECORDED(draw, sampler, struct dqn_draw_args)
-RECORDED(inserted, sampler, struct dqn_inserted_args)
 
 /* ---- what is done at once -----------------------------------------------------------------------
  */
@@ -117,7 +38,7 @@ static struct {
 
 static bool refuses(const struct dqn_queue *q, enum part part) {
     const bool now = refusal.moment == FIRST || (refusal.moment == CAPTURED && q->capturing) ||
-                     (refusal.moment == AFTER_CAPTURE && !q->capturing && n_captured > 0);
+                     (refusal.moment == AFTER_CAPTURE && !q->capturing && recorded.n_captured > 0);
     cr_expect(!refusal.happened || part != refusal.part || refusal.moment == AFTERWARDS,
               "it is not asked for again");
     if (part != refusal.part || !now) {
@@ -125,7 +46,7 @@ static bool refuses(const struct dqn_queue *q, enum part part) {
     }
     refusal.happened = true;
     refusal.n_then = refusal.n_done[part];
-    refusal.n_captured = n_captured;
+    refusal.n_captured = recorded.n_captured;
     return true;
 }
 
@@ -138,23 +59,23 @@ static enum dqn_status pass(struct dqn_queue *q, const struct dqn_update_args *a
                                           .x = x,
                                           .acts = acts,
                                           .q = (float *)out};
-    return real->nn->forward(q, &args);
+    return recorded.real->nn->forward(q, &args);
 }
 
 static enum dqn_status do_update(struct dqn_queue *q, const void *args) {
     const struct dqn_update_args *a = args;
     float *scratch = calloc(a->td.n_agents * a->td.batch * a->backward.net->act_floats, 4);
-    OK(real->sampler->draw(q, &a->draw));
-    OK(real->replay->gather(q, &a->gather));
+    OK(recorded.real->sampler->draw(q, &a->draw));
+    OK(recorded.real->replay->gather(q, &a->gather));
     OK(pass(q, a, a->apply.params, a->gather.state, (float *)a->backward.acts, a->td.q));
     OK(pass(q, a, a->apply.target, a->gather.next, scratch, a->td.q_next_target));
     if (a->td.q_next_online != NULL) {
         OK(pass(q, a, a->apply.params, a->gather.next, scratch, a->td.q_next_online));
     }
-    OK(real->nn->td(q, &a->td));
-    OK(real->nn->backward(q, &a->backward));
-    OK(real->nn->apply(q, &a->apply));
-    OK(real->sampler->update(q, &a->priority));
+    OK(recorded.real->nn->td(q, &a->td));
+    OK(recorded.real->nn->backward(q, &a->backward));
+    OK(recorded.real->nn->apply(q, &a->apply));
+    OK(recorded.real->sampler->update(q, &a->priority));
     free(scratch);
     refusal.n_done[UPDATE]++;
     return DQN_OK;
@@ -168,7 +89,7 @@ static enum dqn_status update_at_once(struct dqn_queue *q, const struct dqn_upda
         memset(args->td.td, 0xff, args->td.n_agents * args->td.batch * sizeof(float));
         return dqn_fail(DQN_ERR_REFUSED, "kernel k_whole_update: refused by the test");
     }
-    DQN_TRY(take(q, do_update, args, sizeof *args));
+    DQN_TRY(recorded_take(q, do_update, args, sizeof *args));
     return refusal.moment == AFTERWARDS && refusal.part == UPDATE
                ? dqn_fail(DQN_ERR_DEVICE, "kernel k_whole_update: fails by the test")
                : DQN_OK;
@@ -176,15 +97,15 @@ static enum dqn_status update_at_once(struct dqn_queue *q, const struct dqn_upda
 
 static enum dqn_status do_actions(struct dqn_queue *q, const void *args) {
     const struct dqn_collect_args *a = args;
-    OK(real->nn->forward(q, &a->forward));
-    return real->nn->act(q, &a->act);
+    OK(recorded.real->nn->forward(q, &a->forward));
+    return recorded.real->nn->act(q, &a->act);
 }
 
 static enum dqn_status do_collect(struct dqn_queue *q, const void *args) {
     const struct dqn_collect_args *a = args;
     OK(do_actions(q, args));
-    OK(real->env->step(q, &a->env));
-    OK(real->env->nstep(q, &a->nstep));
+    OK(recorded.real->env->step(q, &a->env));
+    OK(recorded.real->env->nstep(q, &a->nstep));
     if (a->emit) {
         struct dqn_insert_args insert = a->insert;
         insert.row_state = a->nstep.row_state;
@@ -193,8 +114,8 @@ static enum dqn_status do_collect(struct dqn_queue *q, const void *args) {
         insert.row_reward = a->nstep.row_reward;
         insert.row_discount = a->nstep.row_discount;
         insert.row_done = a->nstep.row_done;
-        OK(real->replay->insert(q, &insert));
-        OK(real->sampler->inserted(q, &a->inserted));
+        OK(recorded.real->replay->insert(q, &insert));
+        OK(recorded.real->sampler->inserted(q, &a->inserted));
     }
     refusal.n_done[COLLECT]++;
     return DQN_OK;
@@ -205,71 +126,32 @@ static enum dqn_status collect_at_once(struct dqn_queue *q, const struct dqn_col
                                        bool *done) {
     *done = true;
     if (refuses(q, COLLECT)) {
-        OK(take(q, do_actions, args, sizeof *args));
+        OK(recorded_take(q, do_actions, args, sizeof *args));
         return dqn_fail(DQN_ERR_REFUSED, "kernel k_whole_step: refused by the test");
     }
-    DQN_TRY(take(q, do_collect, args, sizeof *args));
+    DQN_TRY(recorded_take(q, do_collect, args, sizeof *args));
     return refusal.moment == AFTERWARDS && refusal.part == COLLECT
                ? dqn_fail(DQN_ERR_DEVICE, "kernel k_whole_step: fails by the test")
                : DQN_OK;
 }
 
 /* The operation by itself, of a composed update. */
-static enum dqn_status do_priorities(struct dqn_queue *q, const void *args) {
-    return real->sampler->update(q, args);
-}
-
 static enum dqn_status update_priorities(struct dqn_queue *q,
                                          const struct dqn_priority_args *args) {
     if (++refusal.n_priority == refusal.bad_replay) {
         return dqn_fail(DQN_ERR_DEVICE, "kernel k_update: broken by the test");
     }
-    return take(q, do_priorities, args, sizeof *args);
+    return recorded_update(q, args);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------
  */
 
-static struct dqn_nn_ops nn;
-static struct dqn_env_ops env;
-static struct dqn_replay_ops replay;
-static struct dqn_sampler_ops sampler;
-static struct dqn_queue_ops queue;
-static struct dqn_backend backend;
-
 static void make_backend(void) {
-    real = dqn_backend_find("cpu");
-    nn = *real->nn;
-    nn.forward = recorded_forward;
-    nn.backward = recorded_backward;
-    nn.td = recorded_td;
-    nn.apply = recorded_apply;
-    nn.act = recorded_act;
-    nn.forward_many = NULL;
-    nn.update = update_at_once;
-    env = *real->env;
-    env.step = recorded_step;
-    env.nstep = recorded_nstep;
-    env.collect = collect_at_once;
-    replay = *real->replay;
-    replay.insert = recorded_insert;
-    replay.gather = recorded_gather;
-    sampler = *real->sampler;
-    sampler.draw = recorded_draw;
-    sampler.inserted = recorded_inserted;
-    sampler.update = update_priorities;
-    queue = *real->queue;
-    queue.capture_begin = capture_begin;
-    queue.capture_end = capture_end;
-    queue.graph_launch = graph_launch;
-    queue.graph_destroy = graph_destroy;
-    backend = *real;
-    backend.name = "at once";
-    backend.nn = &nn;
-    backend.env = &env;
-    backend.replay = &replay;
-    backend.sampler = &sampler;
-    backend.queue = &queue;
+    recorded_make("at once");
+    recorded.nn.update = update_at_once;
+    recorded.env.collect = collect_at_once;
+    recorded.sampler.update = update_priorities;
 }
 
 struct end {
@@ -287,9 +169,8 @@ static struct end train(const char *kind, const char *folder) {
     const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
     OK(dqn_trainer_create(&t, &options));
     make_backend();
-    n_captured = 0;
-    t->device.backend = &backend;
-    OK(real->memory->open(&t->host_device, &cpu));
+    t->device.backend = &recorded.backend;
+    OK(recorded.real->memory->open(&t->host_device, &cpu));
     t->host_open = true;
     t->replay->o.refuge = &t->host_device;
     struct end end = {.status = dqn_trainer_run(t, &stopped)};
@@ -334,7 +215,7 @@ static void goes_on(const char *kind, enum part part, enum moment moment, const 
     cr_expect_eq(refusal.n_done[part], refusal.n_then, "programs captured before are not launched");
     cr_expect_eq(refusal.n_then > 0, moment != FIRST);
     cr_expect_gt(refusal.n_done[other], 500);
-    cr_expect_gt(n_captured, refusal.n_captured + 1, "captured anew");
+    cr_expect_gt(recorded.n_captured, refusal.n_captured + 1, "captured anew");
     same_end(kind, reference, folder);
     run_remove(folder);
 }
