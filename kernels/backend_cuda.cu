@@ -67,7 +67,8 @@ static const char *cuda_versions(char *text, size_t size) {
     return text;
 }
 
-/* "cuda:0 NVIDIA H200, 132 SMs, fp32 products, driver for CUDA 13.0, CUDA 13.0, cuBLAS ..." */
+/* "cuda:0 NVIDIA H200, compute 9.0, 132 SMs, fp32 products, driver for CUDA 13.0, CUDA 13.0, cuBLAS
+ * ..." */
 static void describe(struct dqn_device *device, const struct cudaDeviceProp *properties) {
     static const char *const precisions[] = {"fp32", "tf32", "bf16"};
     const struct dqn_cuda_device *impl = (const struct dqn_cuda_device *)device->impl;
@@ -75,9 +76,10 @@ static void describe(struct dqn_device *device, const struct cudaDeviceProp *pro
     int driver = 0;
     (void)cudaDriverGetVersion(&driver);
     snprintf(device->description, sizeof device->description,
-             "cuda:%d %.60s, %d SMs, %s products, driver for CUDA %d.%d, %.60s", impl->index,
-             properties->name, impl->n_sms, precisions[impl->precision], driver / 1000,
-             driver % 1000 / 10, cuda_versions(versions, sizeof versions));
+             "cuda:%d %.48s, compute %d.%d, %d SMs, %s products, driver for CUDA %d.%d, %.60s",
+             impl->index, properties->name, properties->major, properties->minor, impl->n_sms,
+             precisions[impl->precision], driver / 1000, driver % 1000 / 10,
+             cuda_versions(versions, sizeof versions));
 }
 
 /* cuDNN is of use for some activations only: without it this backend's own kernels serve. */

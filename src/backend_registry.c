@@ -19,3 +19,12 @@ const struct dqn_backend *dqn_backend_find(const char *name) {
 #endif
     return NULL;
 }
+
+enum dqn_status dqn_backend_need(const char *name, const struct dqn_backend **out) {
+    *out = dqn_backend_find(name);
+    return *out != NULL ? DQN_OK
+                        : dqn_fail(DQN_ERR_DEVICE,
+                                   "this build has no %s backend; build with DQN_CUDA=ON, or use "
+                                   "device: cpu",
+                                   name);
+}

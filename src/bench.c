@@ -55,13 +55,16 @@ static void destroy(struct bench *b) {
 }
 
 static enum dqn_status open_device(struct bench *b) {
-    const bool cuda = b->config.run.device != DQN_DEVICE_CPU && dqn_backend_find("cuda") != NULL;
+    const int wanted = b->config.run.device;
+    const bool cuda = wanted == DQN_DEVICE_CUDA ||
+                      (wanted == DQN_DEVICE_AUTO && dqn_backend_find("cuda") != NULL);
     const struct dqn_device_options options = {.index = (int)b->config.run.device_index,
                                                .threads = (int)b->config.run.threads,
                                                .precision = b->config.net.precision};
-    const struct dqn_backend *backend = dqn_backend_find(cuda ? "cuda" : "cpu");
+    const struct dqn_backend *backend = NULL;
+    DQN_TRY(dqn_backend_need(cuda ? "cuda" : "cpu", &backend));
     enum dqn_status status = backend->memory->open(&b->device, &options);
-    if (status != DQN_OK && b->config.run.device == DQN_DEVICE_AUTO) {
+    if (status != DQN_OK && wanted == DQN_DEVICE_AUTO) {
         status = dqn_backend_find("cpu")->memory->open(&b->device, &options);
     }
     DQN_TRY(status);
@@ -227,7 +230,9 @@ static enum dqn_status run_per(void *context, struct dqn_queue *q) {
     struct bench *b = context;
     for (int i = 0; i < STEPS_A_PROGRAM; i++) {
         struct dqn_replay_batch batch;
-        DQN_TRY(dqn_replay_sample(b->replay, q, 0, &batch));
+        for (size_t slot = 0; slot < (size_t)b->config.learner.accumulate; slot++) {
+            DQN_TRY(dqn_replay_sample(b->replay, q, slot, &batch));
+        }
         DQN_TRY(dqn_replay_update(b->replay, q, b->ok->data));
     }
     return DQN_OK;

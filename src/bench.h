@@ -44,7 +44,7 @@ enum dqn_status dqn_bench_collect(const struct dqn_config *config, size_t n_agen
  * captures programs and warms up; the figures are those of the median one of the next three, by
  * its time; `busy` is of the last one, whose events would slow down the others. */
 struct dqn_bench_epoch_result {
-    bool ran; /* false: this placement is not to be had here */
+    bool ran; /* false: there is no GPU to put the replay on */
     bool replay_on_gpu;
     double seconds; /* an epoch */
     double updates_per_s, env_steps_per_s;

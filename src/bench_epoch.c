@@ -125,7 +125,14 @@ static enum dqn_status summarise(struct timed *timed, struct dqn_bench_epoch_res
     out->busy = timed->busy;
     snprintf(out->device, sizeof out->device, "%s", t->device.description);
     DQN_TRY(dqn_bench_taken(&t->device, t->free_begun, &out->device_bytes_taken));
-    return out->replay_on_gpu ? add_replay_times(t, out) : DQN_OK;
+    if (!out->replay_on_gpu) {
+        return DQN_OK;
+    }
+    if (dqn_replay_device(t->replay) != &t->device) {
+        return dqn_fail(DQN_ERR_DEVICE, "the replay failed on the GPU: %s",
+                        dqn_replay_why_moved(t->replay));
+    }
+    return add_replay_times(t, out);
 }
 
 static enum dqn_status train(const struct dqn_config *config, struct dqn_bench_epoch_result *out) {
@@ -162,7 +169,8 @@ enum dqn_status dqn_bench_epoch(const struct dqn_config *config,
                                 struct dqn_bench_epoch_result *replay_on_cpu) {
     *replay_with_learner = (struct dqn_bench_epoch_result){0};
     *replay_on_cpu = (struct dqn_bench_epoch_result){0};
-    DQN_TRY(time_epochs(config, DQN_DEVICE_AUTO, replay_with_learner));
+    const bool demanded = config->replay.device == DQN_DEVICE_CUDA;
+    DQN_TRY(time_epochs(config, demanded ? DQN_DEVICE_CUDA : DQN_DEVICE_AUTO, replay_with_learner));
     if (!replay_with_learner->replay_on_gpu) {
         return DQN_OK; /* there is no other side to put it on */
     }

@@ -78,6 +78,7 @@ static void set_ring(const struct dqn_replay *r, struct dqn_replay *fresh) {
     fresh->rows_ahead = r->rows_ahead;
     fresh->n_sampled = r->n_sampled;
     fresh->drawn = r->drawn;
+    fresh->clock = r->clock;
 }
 
 static enum dqn_status fill(const struct dqn_replay *r, struct dqn_queue *q,

@@ -49,12 +49,8 @@ bool dqn_placement_retreat(struct dqn_placement *place, const struct dqn_config 
 
 static enum dqn_status open_backend(const struct dqn_trainer *t, struct dqn_device *device,
                                     const char *name, bool late_queue) {
-    const struct dqn_backend *backend = dqn_backend_find(name);
-    if (backend == NULL) {
-        return dqn_fail(DQN_ERR_DEVICE,
-                        "this build has no %s backend; build with DQN_CUDA=ON, or use device: cpu",
-                        name);
-    }
+    const struct dqn_backend *backend = NULL;
+    DQN_TRY(dqn_backend_need(name, &backend));
     const struct dqn_device_options options = {.index = (int)t->config.run.device_index,
                                                .threads = (int)t->config.run.threads,
                                                .precision = t->config.net.precision,

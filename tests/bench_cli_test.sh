@@ -30,6 +30,13 @@ says out 'per_share'
 expect 2 "$bench" nonsense
 expect 2 "$bench" step --agents 0
 expect 2 "$bench" epoch --agents 2
+# A GPU that is demanded and not to be had: as in dqn-train.
+export CUDA_VISIBLE_DEVICES=
+for what in step per collect epoch; do
+  expect 4 "$bench" "$what" --set device=cuda --set env.name=cartpole
+done
+expect 4 "$bench" epoch --set replay.device=cuda --set env.name=cartpole
+unset CUDA_VISIBLE_DEVICES
 
 # ---- step, per, collect ----
 common='bench unit per_s per_s_min per_s_max us n host_waits busy device_bytes device_bytes_taken device'

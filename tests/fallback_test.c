@@ -362,6 +362,13 @@ Test(memory_plan, replay_of_51_observations) {
     replay_bytes(1000000, 425 * 1000000 + 20 + 2 * 1048576 * 8 + 64 * 12, 470000000);
 }
 
+static enum dqn_status much_memory(const struct dqn_device *device, uint64_t *available,
+                                   uint64_t *total) {
+    (void)device;
+    *available = *total = UINT64_C(1) << 40;
+    return DQN_OK;
+}
+
 /* A run that saves holds its saved buffers twice where steps can be captured: the metric and the
  * line of the plan say so. A late CPU queue that could capture stands in for a GPU. */
 Test(memory_plan, counts_the_checkpoints_copy) {
@@ -378,9 +385,12 @@ Test(memory_plan, counts_the_checkpoints_copy) {
     cr_expect_eq(dqn_trainer_device_bytes(t), planned, "a CPU has no copy");
     cr_expect_eq(dqn_saver_wanted_bytes(t), 0);
     struct dqn_queue_ops queue = *t->device.backend->queue;
+    struct dqn_memory_ops memory = *t->device.backend->memory;
     struct dqn_backend capturing = *t->device.backend;
     queue.capture_begin = recorded_capture_begin;
+    memory.info = much_memory;
     capturing.queue = &queue;
+    capturing.memory = &memory;
     t->device.backend = &capturing;
     dqn_saver_destroy(t->saver);
     t->saver = NULL;

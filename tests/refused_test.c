@@ -154,6 +154,14 @@ static void make_backend(void) {
     recorded.sampler.update = update_priorities;
 }
 
+/* Also in an epoch in which the replay moved. */
+static void times_go_forward(void *context, const double *row) {
+    const struct dqn_epoch_times *times = &(*(struct dqn_trainer **)context)->times;
+    (void)row;
+    cr_expect(times->replay.sample_s >= 0.0 && times->replay.update_s >= 0.0, "%g s, %g s",
+              times->replay.sample_s, times->replay.update_s);
+}
+
 struct end {
     enum dqn_status status;
     bool composed[2], moved;
@@ -166,7 +174,11 @@ static struct end train(const char *kind, const char *folder) {
     bool stopped = false;
     const char *const set[] = {"device=cpu", kind};
     OK(dqn_config_parse(config, "test", ".", run_cartpole, 2, set));
-    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
+    const struct dqn_trainer_options options = {.config = config,
+                                                .folder = folder,
+                                                .quiet = true,
+                                                .on_epoch = times_go_forward,
+                                                .context = &t};
     OK(dqn_trainer_create(&t, &options));
     make_backend();
     t->device.backend = &recorded.backend;
@@ -248,16 +260,20 @@ Test(refused, nothing) {
 
 /* After that an operation of the replay fails, too: it moves to the CPU as ever. */
 Test(refused, then_the_replay_moves) {
-    const char *reference = make_reference(kinds[1]), *folder = run_folder();
-    memset(&refusal, 0, sizeof refusal);
-    refusal.moment = FIRST;
-    refusal.bad_replay = 4;
-    const struct end end = train(kinds[1], folder);
-    cr_assert_eq(end.status, DQN_OK, "%s", dqn_error_text());
-    cr_expect(end.composed[UPDATE] && end.moved);
-    same_end(kinds[1], reference, folder);
+    static const size_t updates[] = {4, 50}; /* in the first epoch and in the second */
+    const char *reference = make_reference(kinds[1]);
+    for (size_t i = 0; i < DQN_COUNT_OF(updates); i++) {
+        const char *folder = run_folder();
+        memset(&refusal, 0, sizeof refusal);
+        refusal.moment = FIRST;
+        refusal.bad_replay = updates[i];
+        const struct end end = train(kinds[1], folder);
+        cr_assert_eq(end.status, DQN_OK, "%s", dqn_error_text());
+        cr_expect(end.composed[UPDATE] && end.moved);
+        same_end(kinds[1], reference, folder);
+        run_remove(folder);
+    }
     run_remove(reference);
-    run_remove(folder);
 }
 
 /* What fails after it took effect cannot be done again. */
