@@ -45,13 +45,13 @@ DQN_SHARED struct dqn_u32x4 dqn_env_random(const struct dqn_env_key *key, unsign
  * epoch's end. Sums are over finished episodes since the last dqn_env_ops.clear_sums. */
 struct dqn_lane {
     uint64_t episode;
-    uint64_t step;        /* steps taken in this episode */
+    uint64_t step;         /* steps taken in this episode */
     double episode_return; /* undiscounted, so far */
     uint64_t sum_episodes;
-    uint64_t sum_steps;   /* lengths of finished episodes */
+    uint64_t sum_steps; /* lengths of finished episodes */
     double sum_return;
     double min_return, max_return; /* of finished episodes; +-inf when there was none */
-    uint64_t frozen;      /* evaluation: 1 = this lane has run its episode, steps change nothing */
+    uint64_t frozen; /* evaluation: 1 = this lane has run its episode, steps change nothing */
 };
 
 #endif

@@ -457,7 +457,8 @@ const struct dqn_backend *dqn_backend_find(const char *name);
 /* The same; DQN_ERR_DEVICE when this build has no such backend. */
 enum dqn_status dqn_backend_need(const char *name, const struct dqn_backend **out);
 
-/* Waits of the calling thread since its start, over all queues, and the seconds it spent in them. */
+/* Waits of the calling thread since its start, over all queues, and the seconds it spent in them.
+ */
 uint64_t dqn_queue_waits(void);
 double dqn_queue_waited_s(void);
 /* Called by a backend's wait, when it is over. */

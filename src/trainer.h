@@ -41,8 +41,9 @@ enum dqn_status dqn_trainer_create(struct dqn_trainer **out,
 void dqn_trainer_destroy(struct dqn_trainer *trainer);
 
 /* Trains to the end of the run, to an early stop, or until *stop is set; in each case what was
- * reached is saved. *stopped tells of the last, and is false where saving failed. It is saved as after a stop, too, when an
- * evaluation's episode does not end (DQN_ERR_ENDLESS, with the way to go on). */
+ * reached is saved. *stopped tells of the last, and is false where saving failed. It is saved as
+ * after a stop, too, when an evaluation's episode does not end (DQN_ERR_ENDLESS, with the way to go
+ * on). */
 enum dqn_status dqn_trainer_run(struct dqn_trainer *trainer, bool *stopped);
 
 /* Greedy score of the best parameters over fresh episodes (not those of training's evaluations).

@@ -1,6 +1,6 @@
 /* Rows as files hold them, before they become bars: growing columns, and for each row where it came
- * from. A row takes 8 bytes a column (6 to 9 of them), and up to half as much again stands in reserve
- * while a file is read: 1.5 million rows with volume needed 113 MB in all. */
+ * from. A row takes 8 bytes a column (6 to 9 of them), and up to half as much again stands in
+ * reserve while a file is read: 1.5 million rows with volume needed 113 MB in all. */
 #ifndef DQN_MARKET_RAW_ROWS_H
 #define DQN_MARKET_RAW_ROWS_H
 

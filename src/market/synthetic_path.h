@@ -103,8 +103,8 @@ DQN_SHARED void dqn_market_put_bar(struct dqn_bars *bars, size_t i, double open,
  * allocated with volume and hidden. */
 void dqn_market_realistic(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
 
-/* Two-state drift, and the markets that reward one kind of order (bars_micro.c). `bars` is allocated
- * with volume and hidden; fills prices and the hidden state. */
+/* Two-state drift, and the markets that reward one kind of order (bars_micro.c). `bars` is
+ * allocated with volume and hidden; fills prices and the hidden state. */
 void dqn_market_markov(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
 void dqn_market_micro(struct dqn_bars *bars, const struct dqn_config_synthetic *config);
 

@@ -14,18 +14,18 @@ struct dqn_agent {
     double gamma;
     double lr_start, lr_end; /* Adam step size over lr_updates updates */
     uint64_t lr_updates;
-    uint64_t lr_kind;            /* enum dqn_schedule_kind */
-    double eps_start, eps_end;   /* exploration, linear over eps_steps env steps */
+    uint64_t lr_kind;          /* enum dqn_schedule_kind */
+    double eps_start, eps_end; /* exploration, linear over eps_steps env steps */
     uint64_t eps_steps;
     double beta_start, beta_end; /* importance exponent, linear over beta_updates updates */
     uint64_t beta_updates;
-    double alpha;                /* priority exponent */
-    double priority_epsilon;     /* smallest priority */
-    double priority_max;         /* fixed ceiling of priorities */
-    double tau;                  /* soft target coefficient; 0 = hard copies */
-    uint64_t target_updates;     /* updates between hard copies; 0 = soft */
-    double huber_delta;          /* 0 = squared loss */
-    double max_grad_norm;        /* 0 = no clipping */
+    double alpha;            /* priority exponent */
+    double priority_epsilon; /* smallest priority */
+    double priority_max;     /* fixed ceiling of priorities */
+    double tau;              /* soft target coefficient; 0 = hard copies */
+    uint64_t target_updates; /* updates between hard copies; 0 = soft */
+    double huber_delta;      /* 0 = squared loss */
+    double max_grad_norm;    /* 0 = no clipping */
     double adam_beta1, adam_beta2, adam_eps, weight_decay;
 };
 

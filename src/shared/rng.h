@@ -10,15 +10,15 @@
 
 /* What a stream is for. Two purposes never share a number. */
 enum dqn_purpose {
-    DQN_RNG_INIT = 1,   /* network parameters; lane = layer */
-    DQN_RNG_POLICY,     /* epsilon-greedy; lane = environment lane, counter = vector step */
-    DQN_RNG_SAMPLER,    /* replay draws; lane = row of the batch, counter = draw number */
-    DQN_RNG_ENV,        /* training environments; lane = environment lane */
-    DQN_RNG_EVAL_ENV,   /* evaluation environments */
+    DQN_RNG_INIT = 1, /* network parameters; lane = layer */
+    DQN_RNG_POLICY,   /* epsilon-greedy; lane = environment lane, counter = vector step */
+    DQN_RNG_SAMPLER,  /* replay draws; lane = row of the batch, counter = draw number */
+    DQN_RNG_ENV,      /* training environments; lane = environment lane */
+    DQN_RNG_EVAL_ENV, /* evaluation environments */
     DQN_RNG_EVAL_POLICY,
-    DQN_RNG_MARKET,     /* synthetic markets */
-    DQN_RNG_BASELINE,   /* random baselines of reports */
-    DQN_RNG_BOOTSTRAP   /* resampling in reports */
+    DQN_RNG_MARKET,   /* synthetic markets */
+    DQN_RNG_BASELINE, /* random baselines of reports */
+    DQN_RNG_BOOTSTRAP /* resampling in reports */
 };
 
 struct dqn_u32x4 {
