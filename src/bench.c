@@ -228,14 +228,7 @@ static enum dqn_status run_updates(void *context, struct dqn_queue *q) {
 
 static enum dqn_status run_per(void *context, struct dqn_queue *q) {
     struct bench *b = context;
-    for (int i = 0; i < STEPS_A_PROGRAM; i++) {
-        struct dqn_replay_batch batch;
-        for (size_t slot = 0; slot < (size_t)b->config.learner.accumulate; slot++) {
-            DQN_TRY(dqn_replay_sample(b->replay, q, slot, &batch));
-        }
-        DQN_TRY(dqn_replay_update(b->replay, q, b->ok->data));
-    }
-    return DQN_OK;
+    return dqn_bench_draw_and_update(b->replay, q, &b->config.learner, b->ok, STEPS_A_PROGRAM);
 }
 
 static enum dqn_status run_collect(void *context, struct dqn_queue *q) {

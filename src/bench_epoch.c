@@ -80,14 +80,8 @@ static enum dqn_status run_draws(void *context, struct dqn_queue *q) {
 
 static enum dqn_status run_draws_and_updates(void *context, struct dqn_queue *q) {
     struct dqn_trainer *t = context;
-    for (int i = 0; i < DRAWS_A_PROGRAM; i++) {
-        struct dqn_replay_batch batch;
-        for (size_t slot = 0; slot < (size_t)t->config.learner.accumulate; slot++) {
-            DQN_TRY(dqn_replay_sample(t->replay, q, slot, &batch));
-        }
-        DQN_TRY(dqn_replay_update(t->replay, q, dqn_learner_ok(t->learner)->data));
-    }
-    return DQN_OK;
+    return dqn_bench_draw_and_update(t->replay, q, &t->config.learner, dqn_learner_ok(t->learner),
+                                     DRAWS_A_PROGRAM);
 }
 
 /* *us: microseconds that the replay's part of an update takes, as fn enqueues it. */

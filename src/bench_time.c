@@ -35,6 +35,19 @@ static enum dqn_status warm_up(struct dqn_program *program, struct dqn_queue *q,
     return DQN_OK;
 }
 
+enum dqn_status dqn_bench_draw_and_update(struct dqn_replay *replay, struct dqn_queue *q,
+                                          const struct dqn_config_learner *config,
+                                          const struct dqn_buffer *ok, int n) {
+    for (int i = 0; i < n; i++) {
+        struct dqn_replay_batch batch;
+        for (size_t slot = 0; slot < (size_t)config->accumulate; slot++) {
+            DQN_TRY(dqn_replay_sample(replay, q, slot, &batch));
+        }
+        DQN_TRY(dqn_replay_update(replay, q, ok->data));
+    }
+    return DQN_OK;
+}
+
 double dqn_bench_share(double seconds, double of) {
     return seconds < 0.0 ? NAN : seconds > of ? 1.0 : seconds / of;
 }
