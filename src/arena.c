@@ -240,6 +240,10 @@ struct dqn_buffer *dqn_arena_find(const struct dqn_arena *arena, const char *nam
     return NULL;
 }
 
+bool dqn_buffer_is_on(const struct dqn_buffer *buffer, const struct dqn_device *device) {
+    return buffer->device == device && !is_pinned(buffer);
+}
+
 uint64_t dqn_arena_planned_bytes(const struct dqn_arena *arena, const struct dqn_device *device) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < arena->count; i++) {

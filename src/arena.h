@@ -57,6 +57,8 @@ size_t dqn_arena_count(const struct dqn_arena *arena);
 struct dqn_buffer *dqn_arena_at(const struct dqn_arena *arena, size_t i);
 /* NULL when there is none. */
 struct dqn_buffer *dqn_arena_find(const struct dqn_arena *arena, const char *name);
+/* Whether the buffer lies in this device's own memory, not in page-locked host memory. */
+bool dqn_buffer_is_on(const struct dqn_buffer *buffer, const struct dqn_device *device);
 /* Bytes planned on a device (NULL = plain host memory), before or after the commit. Page-locked
  * host memory is not on the device and not counted. */
 uint64_t dqn_arena_planned_bytes(const struct dqn_arena *arena, const struct dqn_device *device);

@@ -55,8 +55,8 @@ struct dqn_bench_epoch_result {
      * left it, times the updates of the epoch. Those of a priority update are the difference of a
      * draw with an update and a draw alone, 0 where that is lost in the windows' scatter. */
     double sample_s, update_s;
-    double host_waits,
-        host_wait_s;             /* inside the epoch, and their seconds; not the one at its end */
+    double host_waits;           /* inside the epoch, without the one at its end */
+    double host_wait_s;          /* and their seconds */
     double busy;                 /* as above: of the epoch's time; NAN on the CPU */
     uint64_t device_bytes;       /* planned, of the learner's device */
     uint64_t device_bytes_taken; /* as above; what the first placement's run left loaded (code) does

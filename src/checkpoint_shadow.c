@@ -19,8 +19,7 @@ struct dqn_shadow {
 /* True when every saved buffer lives in this device's own memory. */
 static bool lives_there(const struct dqn_snapshot *snapshot, const struct dqn_device *device) {
     for (size_t i = 0; i < snapshot->n_buffers; i++) {
-        const struct dqn_buffer *buffer = snapshot->buffers[i].buffer;
-        if (buffer->device != device || (buffer->flags & DQN_BUFFER_PINNED) != 0) {
+        if (!dqn_buffer_is_on(snapshot->buffers[i].buffer, device)) {
             return false;
         }
     }

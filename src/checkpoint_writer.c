@@ -40,18 +40,13 @@ uint64_t dqn_checkpoint_bytes(const struct dqn_arena *arena, bool with_replay) {
 
 uint64_t dqn_checkpoint_device_bytes(const struct dqn_arena *arena, bool with_replay,
                                      const struct dqn_device *device) {
-    uint64_t bytes = 0;
     for (size_t i = 0; i < dqn_arena_count(arena); i++) {
         const struct dqn_buffer *buffer = dqn_arena_at(arena, i);
-        if (!is_staged(buffer, with_replay)) {
-            continue;
-        }
-        if (buffer->device != device || (buffer->flags & DQN_BUFFER_PINNED) != 0) {
+        if (is_staged(buffer, with_replay) && !dqn_buffer_is_on(buffer, device)) {
             return 0;
         }
-        bytes += buffer->bytes;
     }
-    return bytes;
+    return dqn_checkpoint_bytes(arena, with_replay);
 }
 
 /* ---- copies ---- */

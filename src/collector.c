@@ -238,21 +238,16 @@ enum dqn_status dqn_collector_step(struct dqn_collector *c, struct dqn_queue *q,
                                     .emit = emit};
     bool done = false;
     const enum dqn_status status = c->composed ? DQN_OK : step_at_once(c, q, &args, &done);
-    const bool refused = status == DQN_ERR_REFUSED;
-    if (refused) {
+    if (status == DQN_ERR_REFUSED) {
         c->composed = true;
         dqn_warn("the collector goes on operation by operation, which is slower: %s",
                  dqn_error_text());
+        return q->capturing ? status : step_by_parts(c, q, &args);
     }
-    if (status != DQN_OK && (!refused || q->capturing)) {
+    if (status != DQN_OK || done) {
         return status;
     }
-    if (done && !refused) {
-        return DQN_OK;
-    }
-    if (!refused) {
-        DQN_TRY(dqn_policy(q, &args.forward, &args.act));
-    }
+    DQN_TRY(dqn_policy(q, &args.forward, &args.act));
     return step_by_parts(c, q, &args);
 }
 

@@ -220,16 +220,16 @@ static enum dqn_status update_by_parts(struct dqn_learner *l, struct dqn_queue *
 /* A refused update has written into the batch's buffers at most: it is made anew by its parts. */
 enum dqn_status dqn_learner_update(struct dqn_learner *l, struct dqn_queue *q) {
     bool done = false;
-    const enum dqn_status status = l->composed ? DQN_OK : update_at_once(l, q, &done);
-    const bool refused = status == DQN_ERR_REFUSED;
-    if (refused) {
+    if (l->composed) {
+        return update_by_parts(l, q);
+    }
+    const enum dqn_status status = update_at_once(l, q, &done);
+    if (status == DQN_ERR_REFUSED) {
         l->composed = true;
         dqn_warn("updates go on operation by operation, which is slower: %s", dqn_error_text());
+        return q->capturing ? status : update_by_parts(l, q);
     }
-    if (status != DQN_OK && (!refused || q->capturing)) {
-        return status;
-    }
-    return done && !refused ? DQN_OK : update_by_parts(l, q);
+    return status != DQN_OK || done ? status : update_by_parts(l, q);
 }
 
 bool dqn_learner_is_composed(const struct dqn_learner *learner) {

@@ -178,21 +178,9 @@ static void make_broken_backend(void) {
 /* A run whose learner's device is the broken backend, and whose replay may move to the CPU. */
 static enum dqn_status train_broken(const char *text, const char *kind, const char *folder,
                                     bool refuge, bool *moved) {
-    struct dqn_config *config = calloc(1, sizeof *config);
-    const struct dqn_device_options cpu = {.threads = 1};
-    struct dqn_trainer *t = NULL;
+    const struct dqn_trainer_options options = {.folder = folder};
+    struct dqn_trainer *t = recorded_trainer(text, kind, options, make_broken_backend, refuge);
     bool stopped = false;
-    const char *const set[] = {"device=cpu", kind};
-    OK(dqn_config_parse(config, "test", ".", text, 2, set));
-    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
-    OK(dqn_trainer_create(&t, &options));
-    make_broken_backend();
-    t->device.backend = &recorded.backend;
-    if (refuge) {
-        OK(recorded.real->memory->open(&t->host_device, &cpu));
-        t->host_open = true;
-        t->replay->o.refuge = &t->host_device;
-    }
     const enum dqn_status status = dqn_trainer_run(t, &stopped);
     *moved = dqn_replay_device(t->replay) == &t->host_device;
     if (*moved) {
@@ -201,7 +189,6 @@ static enum dqn_status train_broken(const char *text, const char *kind, const ch
         cr_expect_not(dqn_replay_has_moved(t->replay), "settled");
     }
     dqn_trainer_destroy(t);
-    free(config);
     return status;
 }
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "backend.h"
+#include "replay_parts.h"
 #include "status_checks.h"
+#include "trainer_parts.h"
 
 enum { ARGS_MAX = 1024, CALLS_MAX = 512 };
 
@@ -133,6 +135,30 @@ static inline void recorded_make(const char *name) {
     r->backend.replay = &r->replay;
     r->backend.sampler = &r->sampler;
     r->backend.queue = &r->queue;
+}
+
+/* A trainer of `text` with one more key set, made on the CPU; then its device gets the recorded
+ * backend, which `make` makes. With `refuge`, its replay may move to a CPU of its own. */
+static inline struct dqn_trainer *recorded_trainer(const char *text, const char *key,
+                                                   struct dqn_trainer_options options,
+                                                   void (*make)(void), bool refuge) {
+    struct dqn_config *config = calloc(1, sizeof *config);
+    const struct dqn_device_options cpu = {.threads = 1};
+    struct dqn_trainer *t = NULL;
+    const char *const set[] = {"device=cpu", key};
+    OK(dqn_config_parse(config, "test", ".", text, 2, set));
+    options.config = config;
+    options.quiet = true;
+    OK(dqn_trainer_create(&t, &options));
+    free(config);
+    make();
+    t->device.backend = &recorded.backend;
+    if (refuge) {
+        OK(recorded.real->memory->open(&t->host_device, &cpu));
+        t->host_open = true;
+        t->replay->o.refuge = &t->host_device;
+    }
+    return t;
 }
 
 #endif

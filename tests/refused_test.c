@@ -168,30 +168,17 @@ struct end {
 };
 
 static struct end train(const char *kind, const char *folder) {
-    struct dqn_config *config = calloc(1, sizeof *config);
-    const struct dqn_device_options cpu = {.threads = 1};
     struct dqn_trainer *t = NULL;
     bool stopped = false;
-    const char *const set[] = {"device=cpu", kind};
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, 2, set));
-    const struct dqn_trainer_options options = {.config = config,
-                                                .folder = folder,
-                                                .quiet = true,
-                                                .on_epoch = times_go_forward,
-                                                .context = &t};
-    OK(dqn_trainer_create(&t, &options));
-    make_backend();
-    t->device.backend = &recorded.backend;
-    OK(recorded.real->memory->open(&t->host_device, &cpu));
-    t->host_open = true;
-    t->replay->o.refuge = &t->host_device;
+    const struct dqn_trainer_options options = {
+        .folder = folder, .on_epoch = times_go_forward, .context = &t};
+    t = recorded_trainer(run_cartpole, kind, options, make_backend, true);
     struct end end = {.status = dqn_trainer_run(t, &stopped)};
     end.composed[UPDATE] = dqn_learner_is_composed(t->learner);
     end.composed[COLLECT] = dqn_collector_is_composed(t->collector);
     end.moved = dqn_replay_device(t->replay) == &t->host_device;
     cr_expect_eq(t->eager, end.moved, "steps are captured unless the replay is apart");
     dqn_trainer_destroy(t);
-    free(config);
     return end;
 }
 
