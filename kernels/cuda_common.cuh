@@ -56,6 +56,7 @@ struct dqn_cuda_queue {
     cudaStream_t side[DQN_CUDA_SIDES]; /* work beside `stream`, between fork and join */
     cudaEvent_t forked, joined;
     unsigned open;     /* bit i: side[i] was left running, see dqn_cuda_leave */
+    cudaError_t owed;  /* of a join; reported by the next wait, event, capture or program */
     unsigned *tickets; /* [DQN_MAX_AGENTS_GRID] 0 between kernels: blocks that have finished */
     double *scratch;   /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
@@ -97,8 +98,7 @@ static inline enum dqn_status dqn_cuda_need(struct dqn_cuda_queue *q, size_t i) 
 /* Where q->watching: a flight of the clock of work in flight begins. */
 enum dqn_status dqn_cuda_begin_flight(struct dqn_cuda_queue *q);
 
-/* The stream, after everything, for what is no work on the device. An error is found by the check
- * of the next launch. */
+/* The stream, after everything, for what is no work on the device. A join that fails is owed. */
 static inline cudaStream_t dqn_cuda_joined_stream(struct dqn_queue *base) {
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     for (size_t i = 0; i < DQN_CUDA_SIDES && q->open != 0; i++) {
@@ -153,6 +153,7 @@ enum dqn_status dqn_cuda_asked(const char *kernel, cudaError_t error);
  *   illegal:<kernel> after that kernel an address is written that does not exist: the context is
  *                    lost, as after a broken kernel
  *   wait             waiting for a queue reports an unknown error
+ *   join             putting the streams of a queue in order reports an unknown error
  * True when the variable is `kind`, or `kind:value`; then *value, where not NULL, is the text after
  * the colon ("" without one). */
 bool dqn_cuda_fault(const char *kind, const char **value);

@@ -171,11 +171,23 @@ static enum dqn_status cuda_queue_create(const struct dqn_device *device, struct
     return DQN_OK;
 }
 
+static const char joining[] = "joining the streams of a queue";
+
+/* The stream, after everything; a join that failed since the last call is reported, once. */
+static enum dqn_status whole_stream(struct dqn_queue *base, cudaStream_t *stream) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    *stream = dqn_cuda_joined_stream(base);
+    const cudaError_t owed = q->owed;
+    q->owed = cudaSuccess;
+    return owed == cudaSuccess ? DQN_OK : dqn_cuda_failed(owed, joining, __FILE__, __LINE__);
+}
+
 static enum dqn_status synchronize(struct dqn_queue *q) {
     if (dqn_cuda_fault("wait", NULL)) {
         return dqn_fail(DQN_ERR_DEVICE, "the test fault wait is set");
     }
-    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    cudaStream_t stream = NULL;
+    DQN_TRY(whole_stream(q, &stream));
     DQN_TRY(end_flight(dqn_cuda_queue_of(q)));
     DQN_CUDA(cudaStreamSynchronize(stream));
     return DQN_OK;
@@ -219,10 +231,23 @@ enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q, size_t i) {
     return DQN_OK;
 }
 
+static cudaError_t join(struct dqn_cuda_queue *q, size_t i) {
+    if (dqn_cuda_fault("join", NULL)) {
+        return cudaErrorUnknown;
+    }
+    const cudaError_t error = cudaEventRecord(q->joined, q->side[i]);
+    return error != cudaSuccess ? error : cudaStreamWaitEvent(q->stream, q->joined, 0);
+}
+
+/* Not every caller can return the error, and what runs without the order is undefined: so it is
+ * kept, too, for whoever lets results be seen. */
 enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q, size_t i) {
-    DQN_CUDA(cudaEventRecord(q->joined, q->side[i]));
-    DQN_CUDA(cudaStreamWaitEvent(q->stream, q->joined, 0));
-    return DQN_OK;
+    const cudaError_t error = join(q, i);
+    if (error == cudaSuccess) {
+        return DQN_OK;
+    }
+    q->owed = error;
+    return dqn_cuda_failed(error, joining, __FILE__, __LINE__);
 }
 
 /* ---- events ---- */
@@ -251,12 +276,16 @@ static void cuda_event_destroy(struct dqn_event *event) {
 }
 
 static enum dqn_status cuda_event_record(struct dqn_queue *q, struct dqn_event *event) {
-    DQN_CUDA(cudaEventRecord(event->event, dqn_cuda_joined_stream(q)));
+    cudaStream_t stream = NULL;
+    DQN_TRY(whole_stream(q, &stream));
+    DQN_CUDA(cudaEventRecord(event->event, stream));
     return DQN_OK;
 }
 
 static enum dqn_status cuda_event_wait(struct dqn_queue *q, struct dqn_event *event) {
-    DQN_CUDA(cudaStreamWaitEvent(dqn_cuda_joined_stream(q), event->event, 0));
+    cudaStream_t stream = NULL;
+    DQN_TRY(whole_stream(q, &stream));
+    DQN_CUDA(cudaStreamWaitEvent(stream, event->event, 0));
     return DQN_OK;
 }
 
@@ -265,7 +294,8 @@ static enum dqn_status cuda_event_wait(struct dqn_queue *q, struct dqn_event *ev
 /* Relaxed: library calls that would be refused in a stricter mode (loading a kernel at its first
  * use, say) are allowed; nothing that this backend calls while capturing waits or allocates. */
 static enum dqn_status cuda_capture_begin(struct dqn_queue *q) {
-    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    cudaStream_t stream = NULL;
+    DQN_TRY(whole_stream(q, &stream));
     DQN_TRY(end_flight(dqn_cuda_queue_of(q)));
     dqn_cuda_queue_of(q)->watching = false; /* what is captured does not run */
     DQN_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
@@ -286,8 +316,12 @@ static void cuda_graph_destroy(struct dqn_graph *graph) {
     free(graph);
 }
 
-static enum dqn_status fill_graph(struct dqn_graph *graph, cudaStream_t stream) {
+/* The capture is ended in any case. */
+static enum dqn_status fill_graph(struct dqn_graph *graph, struct dqn_queue *q) {
+    cudaStream_t stream = NULL;
+    const enum dqn_status whole = whole_stream(q, &stream);
     DQN_CUDA(cudaStreamEndCapture(stream, &graph->graph));
+    DQN_TRY(whole);
     DQN_CUDA(cudaGraphInstantiate(&graph->exec, graph->graph, 0));
     DQN_CUDA(cudaGraphUpload(graph->exec, stream)); /* the first launch is as fast as the others */
     return DQN_OK;
@@ -299,7 +333,7 @@ static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **
     DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_graph), "a CUDA graph"));
     struct dqn_graph *graph = (struct dqn_graph *)memory;
     struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
-    const enum dqn_status status = fill_graph(graph, dqn_cuda_joined_stream(q));
+    const enum dqn_status status = fill_graph(graph, q);
     queue->watching = queue->clock != NULL && queue->clock->on;
     if (status != DQN_OK) {
         cuda_graph_destroy(graph);
@@ -311,7 +345,8 @@ static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **
 
 static enum dqn_status cuda_graph_launch(struct dqn_queue *q, struct dqn_graph *graph) {
     struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
-    const cudaStream_t stream = dqn_cuda_joined_stream(q);
+    cudaStream_t stream = NULL;
+    DQN_TRY(whole_stream(q, &stream));
     DQN_TRY(end_flight(queue));
     DQN_TRY(dqn_cuda_begin_flight(queue));
     DQN_CUDA(cudaGraphLaunch(graph->exec, stream));

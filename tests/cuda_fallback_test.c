@@ -349,6 +349,7 @@ Test(cuda_fallback, failures_that_end_the_run) {
         {"1", "launch:k_act", "replay.device=auto", "collect: "},
         {"0", "launch:k_step_cartpole", "replay.device=auto", "collect: "},
         {"0", "wait", "replay.device=auto", "the test fault wait"},
+        {"1", "join", "replay.device=auto", "joining the streams"},
     };
     for (size_t i = 0; i < DQN_COUNT_OF(cases); i++) {
         ends_the_run(&cases[i]);
@@ -451,8 +452,10 @@ Test(cuda_fallback, device_fails_during_a_save) {
     struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     bool stopped = false;
-    const char *const set[] = {"device=cuda", "train.env_steps=1000", "eval.every_epochs=5"};
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, DQN_COUNT_OF(set), set));
+    const char *set[3 + SHORT_SETS] = {"device=cuda", "train.env_steps=1000",
+                                       "eval.every_epochs=5"};
+    const size_t n = shorten(run_cartpole, set, 3);
+    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
     const struct dqn_trainer_options options = {
         .config = config, .folder = folder, .quiet = true, .on_epoch = fail_waits};
     OK(dqn_trainer_create(&t, &options));

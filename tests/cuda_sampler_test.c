@@ -234,6 +234,31 @@ Test(cuda_sampler, unfilled_rows_are_never_drawn) {
     pair_close(&pair);
 }
 
+/* A draw leaves its weights running. When what comes next cannot be put behind them, the next wait
+ * says so, once, though the operation in between had no way to. */
+Test(cuda_sampler, a_join_that_fails_is_reported) {
+    struct pair pair;
+    struct store s;
+    float priorities[64];
+    for (size_t i = 0; i < DQN_COUNT_OF(priorities); i++) {
+        priorities[i] = 1;
+    }
+    pair_open(&pair, DQN_PRECISION_FP32);
+    const struct side *gpu = &pair.side[GPU];
+    const struct dqn_sampler_spec spec = make_spec(&kinds[1], DQN_COUNT_OF(priorities), 8, false);
+    store_open(&s, &pair.side[GPU], &spec, 1, 1);
+    store_load(&s, priorities, DQN_COUNT_OF(priorities));
+    OK(store_draw(&s, gpu->q, false));
+    setenv("DQN_TEST_FAULT", "join", 1);
+    OK(gpu->backend->memory->zero(gpu->q, s.td->data, s.td->bytes));
+    unsetenv("DQN_TEST_FAULT");
+    cr_assert_eq(gpu->backend->queue->wait(gpu->q), DQN_ERR_DEVICE);
+    cr_assert_not_null(strstr(dqn_error_text(), "joining the streams"), "%s", dqn_error_text());
+    OK(gpu->backend->queue->wait(gpu->q));
+    store_close(&s);
+    pair_close(&pair);
+}
+
 /* ---- a hundred million rows ---- */
 
 enum { HUGE_ROWS = 100000000, THOUSANDTHS = 1000 };

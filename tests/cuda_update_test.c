@@ -175,7 +175,7 @@ static void run_all(int precision, struct residuals *seen) {
 }
 
 /* What three TF32 products leave of a product of floats: seen 4.3e-6 in td, 7.2e-6 in
- * params, 8.7e-8 in the target, 2.8e-4 in the moments (a ReLU's kink; without any 4e-6), 7.5e-6 in
+ * params, 8.7e-8 in the target, 2.8e-4 in the moments (a ReLU's kink; without any 4e-6), 9.0e-6 in
  * the statistics, 7.6e-5 in second moments. Priorities are |td|^0.6, which is steep near 0:
  * 4e-5. */
 Test(cuda_update, equals_the_cpu_in_fp32) {
@@ -187,12 +187,11 @@ Test(cuda_update, equals_the_cpu_in_fp32) {
     cr_expect_lt(seen.moment, 1e-3, "%g", seen.moment);
     cr_expect_lt(seen.moment2, 3e-4, "%g", seen.moment2);
     cr_expect_lt(seen.priorities, 1e-4, "%g", seen.priorities);
-    cr_expect_lt(seen.stats, 5e-5, "%g", seen.stats);
+    cr_expect_lt(seen.stats, 3e-5, "%g", seen.stats);
 }
 
 /* Seen 4.8e-4 in td, 9.8e-4 in params, 9.8e-6 in the target, 0.05 in the moments (kinks; smooth
- * activations 8e-4), 0.013 in second moments, 2.9e-3 in priorities, 5.9e-3 in the statistics of 17
- * rows. */
+ * activations 8e-4), 0.013 in second moments, 2.9e-3 in priorities, 1.0e-3 in the statistics. */
 Test(cuda_update, is_close_to_the_cpu_in_tf32) {
     struct residuals seen = {0};
     run_all(DQN_PRECISION_TF32, &seen);
@@ -202,7 +201,7 @@ Test(cuda_update, is_close_to_the_cpu_in_tf32) {
     cr_expect_lt(seen.moment, 0.1, "%g", seen.moment);
     cr_expect_lt(seen.moment2, 0.05, "%g", seen.moment2);
     cr_expect_lt(seen.priorities, 1e-2, "%g", seen.priorities);
-    cr_expect_lt(seen.stats, 2e-2, "%g", seen.stats);
+    cr_expect_lt(seen.stats, 5e-3, "%g", seen.stats);
 }
 
 /* Twenty updates in a row, each drawing by the priorities of those before: the sums of the tree

@@ -345,8 +345,8 @@ static void replay_bytes(size_t capacity, uint64_t expected, uint64_t budget) {
 }
 
 Test(memory_plan, replay_of_51_observations) {
-    replay_bytes(100000, 425 * 100000 + 20 + 2 * 131072 * 8 + 64 * 12, 47000000);
-    replay_bytes(1000000, 425 * 1000000 + 20 + 2 * 1048576 * 8 + 64 * 12, 470000000);
+    replay_bytes(100000, 425 * 100000 + 20 + 2 * 131072 * 8 + 64 * 12 + 8, 47000000);
+    replay_bytes(1000000, 425 * 1000000 + 20 + 2 * 1048576 * 8 + 64 * 12 + 8, 470000000);
 }
 
 static enum dqn_status much_memory(const struct dqn_device *device, uint64_t *available,

@@ -44,6 +44,7 @@ static enum dqn_status add_batch(struct dqn_sampler *s, struct dqn_arena *arena,
                                  const struct dqn_device *device) {
     const size_t k = s->spec.n_agents, b = s->spec.batch;
     DQN_TRY(dqn_arena_add(arena, &s->mass, device, DQN_U64, 0, "sampler/mass", 2, k, b));
+    DQN_TRY(dqn_arena_add(arena, &s->smallest, device, DQN_U64, 0, "sampler/smallest", 1, k));
     return dqn_arena_add(arena, &s->fresh, device, DQN_F32, 0, "sampler/fresh", 2, k, b);
 }
 
@@ -173,7 +174,6 @@ static void draw_chunk(void *context, size_t i) {
     find_rows(s, c.k, c.end - c.first, place, a->index + at, (uint64_t *)s->mass->data + at);
 }
 
-/* The mass whose weight is 1. */
 static uint64_t smallest_mass(const struct dqn_sampler *s, size_t k) {
     if (s->spec.weight_norm == DQN_WEIGHT_NORM_BUFFER && s->spec.kind == DQN_REPLAY_PROPORTIONAL) {
         return dqn_tree_minimum(s, k);
@@ -190,13 +190,18 @@ static uint64_t smallest_mass(const struct dqn_sampler *s, size_t k) {
     return smallest;
 }
 
+static void find_smallest(void *context, size_t k) {
+    const struct dqn_sampler *s = ((const struct dqn_draw_args *)context)->sampler;
+    ((uint64_t *)s->smallest->data)[k] = smallest_mass(s, k);
+}
+
 static void weigh_chunk(void *context, size_t i) {
     const struct dqn_draw_args *a = context;
     const struct dqn_sampler *s = a->sampler;
     const size_t n = s->spec.batch;
     const struct chunk c = chunk_of(i, n);
     const uint64_t *mass = (const uint64_t *)s->mass->data + c.k * n;
-    const uint64_t smallest = smallest_mass(s, c.k);
+    const uint64_t smallest = ((const uint64_t *)s->smallest->data)[c.k];
     const double beta = dqn_schedule_beta(&a->agents[c.k], a->counters[c.k].updates);
     for (size_t b = c.first; b < c.end; b++) {
         a->weight[c.k * n + b] = dqn_importance_weight(smallest, mass[b], beta);
@@ -219,6 +224,7 @@ static enum dqn_status run_draw(struct dqn_cpu_pool *pool, const void *args) {
         dqn_cpu_for(pool, spec->n_agents, refresh_agent, &a);
     }
     dqn_cpu_for(pool, spec->n_agents * chunks_of(spec->batch), draw_chunk, &a);
+    dqn_cpu_for(pool, spec->n_agents, find_smallest, &a);
     dqn_cpu_for(pool, spec->n_agents * chunks_of(spec->batch), weigh_chunk, &a);
     for (size_t k = 0; k < spec->n_agents; k++) {
         a.counters[k].draws++;

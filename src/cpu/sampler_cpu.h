@@ -22,8 +22,9 @@ struct dqn_sampler {
     struct dqn_buffer *scratch;   /* [K, N] u32 */
     struct dqn_buffer *prefix;    /* [N] u64: sum of the masses of ranks 1 .. i + 1 */
     /* all */
-    struct dqn_buffer *mass;  /* [K, B] u64 of the rows of a batch */
-    struct dqn_buffer *fresh; /* [K, B] f32 their new priorities */
+    struct dqn_buffer *mass;     /* [K, B] u64 of the rows of a batch */
+    struct dqn_buffer *smallest; /* [K] u64: the mass whose weight is 1 */
+    struct dqn_buffer *fresh;    /* [K, B] f32 the batch's new priorities */
 };
 
 /* Rows that a task takes; also how many descents of the tree run side by side. */
