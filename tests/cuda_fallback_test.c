@@ -452,9 +452,9 @@ Test(cuda_fallback, device_fails_during_a_save) {
     struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     bool stopped = false;
-    const char *set[3 + SHORT_SETS] = {"device=cuda", "train.env_steps=1000",
-                                       "eval.every_epochs=5"};
-    const size_t n = shorten(run_cartpole, set, 3);
+    const char *set[3 + SHORT_SETS] = {"device=cuda", "eval.every_epochs=5"};
+    size_t n = shorten(run_cartpole, set, 2);
+    set[n++] = is_reduced() ? "train.env_steps=200" : "train.env_steps=1000"; /* one epoch */
     OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
     const struct dqn_trainer_options options = {
         .config = config, .folder = folder, .quiet = true, .on_epoch = fail_waits};
