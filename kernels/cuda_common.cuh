@@ -56,7 +56,7 @@ struct dqn_cuda_queue {
     cudaStream_t side[DQN_CUDA_SIDES]; /* work beside `stream`, between fork and join */
     cudaEvent_t forked, joined;
     unsigned open;     /* bit i: side[i] was left running, see dqn_cuda_leave */
-    cudaError_t owed;  /* of a join; reported by the next wait, event, capture or program */
+    cudaError_t owed;  /* of a join; the next wait, event, capture or program reports it */
     unsigned *tickets; /* [DQN_MAX_AGENTS_GRID] 0 between kernels: blocks that have finished */
     double *scratch;   /* [DQN_CUDA_SCRATCH] for one operation at a time, on `stream` */
     struct dqn_nn_plans *plans;
@@ -71,7 +71,8 @@ static inline struct dqn_cuda_queue *dqn_cuda_queue_of(struct dqn_queue *q) {
 
 /* From here on q->side[i] may run, after everything enqueued on q->stream up to now. */
 enum dqn_status dqn_cuda_fork(struct dqn_cuda_queue *q, size_t i);
-/* q->stream goes on after everything enqueued on q->side[i], which was forked. */
+/* q->stream goes on after everything enqueued on q->side[i], which was forked. An error is returned
+ * and owed. */
 enum dqn_status dqn_cuda_join(struct dqn_cuda_queue *q, size_t i);
 
 /* Sides that an operation may leave running when it returns, for its result is not wanted at once.

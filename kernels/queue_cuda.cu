@@ -19,7 +19,7 @@ enum { FLIGHTS = 4096 }; /* not summed up yet, at most */
 
 struct dqn_busy_clock {
     bool on, open;          /* open: flight `ended` has begun */
-    bool lost;              /* one did not find room */
+    bool lost;              /* one could not be timed */
     uint64_t ended, summed; /* flights so far; flight i uses the events i % FLIGHTS */
     double seconds;
     cudaEvent_t begin[FLIGHTS], end[FLIGHTS];
@@ -86,7 +86,11 @@ enum dqn_status dqn_cuda_begin_flight(struct dqn_cuda_queue *q) {
     }
     q->watching = false;
     clock->open = true;
-    DQN_CUDA(cudaEventRecord(clock->begin[clock->ended % FLIGHTS], q->stream));
+    const cudaError_t error = cudaEventRecord(clock->begin[clock->ended % FLIGHTS], q->stream);
+    if (error != cudaSuccess) {
+        clock->lost = true;
+        return dqn_cuda_failed(error, "cudaEventRecord", __FILE__, __LINE__);
+    }
     return DQN_OK;
 }
 
@@ -104,16 +108,26 @@ static enum dqn_status end_flight(struct dqn_cuda_queue *q) {
 
 /* ---- queues ---- */
 
+/* Each stream for itself, whatever became of the order between them; errors are the caller's to
+ * find, who may have a text of his own already. */
+static void wait_for_streams(const struct dqn_cuda_queue *q) {
+    for (size_t i = 0; i < DQN_CUDA_SIDES; i++) {
+        if (q->side[i] != NULL) {
+            (void)cudaStreamSynchronize(q->side[i]);
+        }
+    }
+    if (q->stream != NULL) {
+        (void)cudaStreamSynchronize(q->stream);
+    }
+}
+
 static void cuda_queue_destroy(struct dqn_queue *base) {
     if (base == NULL) {
         return;
     }
     struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
     (void)cudaSetDevice(q->device->index);
-    if (q->stream != NULL) {
-        (void)cudaStreamSynchronize(
-            dqn_cuda_joined_stream(base)); /* nothing may still use what is freed */
-    }
+    wait_for_streams(q); /* nothing may still use what is freed */
     destroy_clock(q->clock);
     dqn_cudnn_destroy(q->cudnn);
     dqn_plans_destroy(q->plans);
@@ -187,10 +201,13 @@ static enum dqn_status synchronize(struct dqn_queue *q) {
         return dqn_fail(DQN_ERR_DEVICE, "the test fault wait is set");
     }
     cudaStream_t stream = NULL;
-    DQN_TRY(whole_stream(q, &stream));
+    const enum dqn_status whole = whole_stream(q, &stream);
+    if (whole != DQN_OK) {
+        wait_for_streams(dqn_cuda_queue_of(q));
+    }
     DQN_TRY(end_flight(dqn_cuda_queue_of(q)));
     DQN_CUDA(cudaStreamSynchronize(stream));
-    return DQN_OK;
+    return whole;
 }
 
 static enum dqn_status cuda_wait(struct dqn_queue *q) {
@@ -316,25 +333,44 @@ static void cuda_graph_destroy(struct dqn_graph *graph) {
     free(graph);
 }
 
-/* The capture is ended in any case. */
-static enum dqn_status fill_graph(struct dqn_graph *graph, struct dqn_queue *q) {
-    cudaStream_t stream = NULL;
-    const enum dqn_status whole = whole_stream(q, &stream);
-    DQN_CUDA(cudaStreamEndCapture(stream, &graph->graph));
-    DQN_TRY(whole);
+static enum dqn_status fill_graph(struct dqn_graph *graph, cudaStream_t stream) {
     DQN_CUDA(cudaGraphInstantiate(&graph->exec, graph->graph, 0));
     DQN_CUDA(cudaGraphUpload(graph->exec, stream)); /* the first launch is as fast as the others */
     return DQN_OK;
 }
 
+/* Ends the capture in any case. A stream that could not be joined fails it, too: said is why. */
+static enum dqn_status take_capture(struct dqn_queue *base, cudaGraph_t *captured) {
+    struct dqn_cuda_queue *q = dqn_cuda_queue_of(base);
+    cudaStream_t stream = NULL;
+    const enum dqn_status whole = whole_stream(base, &stream);
+    const cudaError_t ended = cudaStreamEndCapture(stream, captured);
+    q->watching = q->clock != NULL && q->clock->on;
+    if (whole != DQN_OK) {
+        (void)cudaGetLastError();
+        return whole;
+    }
+    DQN_CUDA(ended);
+    return DQN_OK;
+}
+
 static enum dqn_status cuda_capture_end(struct dqn_queue *q, struct dqn_graph **out) {
-    *out = NULL;
+    cudaGraph_t captured = NULL;
     void *memory = NULL;
-    DQN_TRY(dqn_alloc(&memory, 1, sizeof(struct dqn_graph), "a CUDA graph"));
+    *out = NULL;
+    enum dqn_status status = take_capture(q, &captured);
+    if (status == DQN_OK) {
+        status = dqn_alloc(&memory, 1, sizeof(struct dqn_graph), "a CUDA graph");
+    }
+    if (status != DQN_OK) {
+        if (captured != NULL) {
+            (void)cudaGraphDestroy(captured);
+        }
+        return status;
+    }
     struct dqn_graph *graph = (struct dqn_graph *)memory;
-    struct dqn_cuda_queue *queue = dqn_cuda_queue_of(q);
-    const enum dqn_status status = fill_graph(graph, q);
-    queue->watching = queue->clock != NULL && queue->clock->on;
+    graph->graph = captured;
+    status = fill_graph(graph, dqn_cuda_queue_of(q)->stream);
     if (status != DQN_OK) {
         cuda_graph_destroy(graph);
         return status;

@@ -99,7 +99,7 @@ enum dqn_status dqn_replay_move(struct dqn_replay *r, struct dqn_queue *q) {
     DQN_CHECK(r->o.refuge != NULL && r->staging == NULL && !q->capturing);
     char why[sizeof r->why];
     snprintf(why, sizeof why, "%s", dqn_error_text());
-    if (q->device->backend->queue->wait(q) != DQN_OK) { /* the device is lost, and all data there */
+    if (q->device->backend->queue->wait(q) != DQN_OK) { /* what is there is lost, or undefined */
         return dqn_fail(DQN_ERR_DEVICE, "%s", why);
     }
     struct dqn_replay *fresh = NULL;

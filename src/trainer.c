@@ -61,13 +61,14 @@ static void make_plan(const struct dqn_trainer *t, size_t length, struct dqn_pla
  * ------------------------------------------------------------------------------ */
 
 static enum dqn_status run_actions(void *context, struct dqn_queue *q) {
-    const struct dqn_planned_program *planned = context;
+    struct dqn_planned_program *planned = context;
     struct dqn_trainer *t = planned->trainer;
     for (size_t i = 0; i < planned->plan.n; i++) {
         const uint8_t action = planned->plan.action[i];
         const enum dqn_status status =
             action == DQN_UPDATE ? dqn_learner_update(t->learner, q)
                                  : dqn_collector_step(t->collector, q, action == DQN_COLLECT);
+        planned->phase_said = status != DQN_OK;
         DQN_TRY(dqn_trainer_in_phase(status, action == DQN_UPDATE ? "update" : "collect"));
     }
     return DQN_OK;
@@ -137,7 +138,7 @@ static enum dqn_status run_steps(struct dqn_trainer *t, const struct dqn_plan *p
     if (dqn_replay_failed(t->replay)) {
         DQN_TRY(dqn_replay_move(t->replay, t->queue));
     } else if (status != DQN_ERR_REFUSED) {
-        return status;
+        return planned->phase_said ? status : dqn_trainer_in_phase(status, "collect or update");
     }
     return run_actions(&once, t->queue);
 }
@@ -407,7 +408,7 @@ static enum dqn_status finish_epoch(struct dqn_trainer *t, bool *finished) {
 /* Saves a run that ends inside an epoch, behind all of its steps. */
 static enum dqn_status save_inside_epoch(struct dqn_trainer *t) {
     dqn_progress_end(&t->progress);
-    DQN_TRY(t->device.backend->queue->wait(t->queue));
+    DQN_TRY(dqn_trainer_in_phase(t->device.backend->queue->wait(t->queue), "collect or update"));
     return t->saver != NULL ? dqn_trainer_in_phase(dqn_saver_save(t, false, true), "save") : DQN_OK;
 }
 

@@ -30,6 +30,7 @@ struct dqn_planned_program {
     struct dqn_plan plan;
     struct dqn_trainer *trainer;
     struct dqn_program *program;
+    bool phase_said; /* a step failed, and its error begins with the phase */
 };
 
 /* The host's counters: what decides, and what a checkpoint needs beside the arena. */

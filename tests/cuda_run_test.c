@@ -66,8 +66,8 @@ Test(cuda_run, two_runs_of_a_seed_are_equal) {
 Test(cuda_run, population) {
     need_gpu();
     struct run cartpole = cuda_run(run_cartpole), trading = cuda_run(run_trading);
-    if (is_reduced()) { /* one epoch: these are four runs */
-        run_set(&cartpole, "train.env_steps=200");
+    if (is_reduced()) { /* these are four runs: as short as steps still repeat, in a program */
+        run_set(&cartpole, "train.env_steps=400");
     }
     run_check_population(&cartpole);
     if (!is_reduced()) {

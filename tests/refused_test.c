@@ -34,6 +34,7 @@ static struct {
     size_t n_captured; /* programs captured by then */
     size_t bad_replay; /* the at-th priority update by itself fails; 0 = none */
     size_t n_priority;
+    enum { PROGRAMS_RUN, BEGIN_FAILS, END_FAILS, LAUNCH_FAILS, N_PROGRAM_FAULTS } program;
 } refusal;
 
 static bool refuses(const struct dqn_queue *q, enum part part) {
@@ -144,6 +145,21 @@ static enum dqn_status update_priorities(struct dqn_queue *q,
     return recorded_update(q, args);
 }
 
+static enum dqn_status begin_fails(struct dqn_queue *q) {
+    (void)q;
+    return dqn_fail(DQN_ERR_DEVICE, "a program: broken by the test");
+}
+
+static enum dqn_status end_fails(struct dqn_queue *q, struct dqn_graph **out) {
+    OK(recorded_capture_end(q, out));
+    return begin_fails(q);
+}
+
+static enum dqn_status launch_fails(struct dqn_queue *q, struct dqn_graph *graph) {
+    (void)graph;
+    return begin_fails(q);
+}
+
 /* ---- runs ---------------------------------------------------------------------------------------
  */
 
@@ -152,6 +168,13 @@ static void make_backend(void) {
     recorded.nn.update = update_at_once;
     recorded.env.collect = collect_at_once;
     recorded.sampler.update = update_priorities;
+    if (refusal.program == BEGIN_FAILS) {
+        recorded.queue.capture_begin = begin_fails;
+    } else if (refusal.program == END_FAILS) {
+        recorded.queue.capture_end = end_fails;
+    } else if (refusal.program == LAUNCH_FAILS) {
+        recorded.queue.graph_launch = launch_fails;
+    }
 }
 
 /* Also in an epoch in which the replay moved. */
@@ -274,8 +297,23 @@ Test(refused, other_errors_end_the_run) {
         refusal.moment = AFTERWARDS;
         const struct end end = train(kinds[1], folder);
         cr_expect_eq(end.status, DQN_ERR_DEVICE);
-        cr_expect_not_null(strstr(dqn_error_text(), phase[part]), "%s", dqn_error_text());
+        cr_expect_eq(strstr(dqn_error_text(), phase[part]), dqn_error_text(), "%s",
+                     dqn_error_text());
         cr_expect(!end.composed[part] && !end.moved);
+        run_remove(folder);
+    }
+}
+
+/* Errors that are no step's name a phase, too. */
+Test(refused, programs_that_fail_end_the_run) {
+    for (int fault = BEGIN_FAILS; fault < N_PROGRAM_FAULTS; fault++) {
+        const char *folder = run_folder();
+        memset(&refusal, 0, sizeof refusal);
+        refusal.program = fault;
+        const struct end end = train(kinds[1], folder);
+        cr_expect_eq(end.status, DQN_ERR_DEVICE);
+        cr_expect_str_eq(dqn_error_text(), "collect or update: a program: broken by the test");
+        cr_expect(!end.moved);
         run_remove(folder);
     }
 }

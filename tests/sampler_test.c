@@ -80,7 +80,7 @@ Test(sampler, draws_what_the_model_draws) {
         for (int variant = 0; variant < 12; variant++) {
             const bool large = capacities[c] > 100000;
             struct dqn_sampler_spec spec = spec_of(kinds[variant % 3], capacities[c], 5);
-            spec.batch = large ? 3 : variant < 6 ? 64 : 37;
+            spec.batch = large ? 3 : variant < 6 ? 130 : 37;
             spec.stratified = variant / 3 % 2 == 0;
             spec.weight_norm = variant / 6 == 0 ? DQN_WEIGHT_NORM_BATCH : DQN_WEIGHT_NORM_BUFFER;
             if (!large || variant == 1 || variant == 2 || variant == 10) {
