@@ -29,6 +29,14 @@ enum dqn_status dqn_policy(struct dqn_queue *q, const struct dqn_forward_args *f
     return nn->act(q, act);
 }
 
+enum dqn_status dqn_draw(struct dqn_queue *q, const struct dqn_draw_args *draw,
+                         const struct dqn_gather_args *gather, bool *gathered) {
+    const struct dqn_sampler_ops *sampler = q->device->backend->sampler;
+    *gathered = false;
+    return sampler->draw_gather != NULL ? sampler->draw_gather(q, draw, gather, gathered)
+                                        : sampler->draw(q, draw);
+}
+
 struct env_entry {
     const char *name;
     size_t observations, actions, state_bytes, params_bytes;

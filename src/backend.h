@@ -403,10 +403,15 @@ struct dqn_sampler_ops {
      * rank sampler with rank_interval > 1) is in saved buffers and stays. */
     enum dqn_status (*rebuild)(struct dqn_queue *q, const struct dqn_rebuild_args *args);
     /* NULL, or a draw that may gather the rows in the same go; *gathered says whether it did. The
-     * results are those of draw, then gather with gather.index = draw.index. */
+     * results are those of draw, then gather with gather.index = draw.index. See dqn_draw. */
     enum dqn_status (*draw_gather)(struct dqn_queue *q, const struct dqn_draw_args *draw,
                                    const struct dqn_gather_args *gather, bool *gathered);
 };
+
+/* sampler.draw_gather, or where there is none draw: what is not *gathered is the caller's to
+ * gather. */
+enum dqn_status dqn_draw(struct dqn_queue *q, const struct dqn_draw_args *draw,
+                         const struct dqn_gather_args *gather, bool *gathered);
 
 /* One step of the collector, as the operations that it consists of: forward, act, step, nstep, and
  * where rows leave the windows insert and inserted. Replay and collector are on one device. */

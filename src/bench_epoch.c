@@ -55,19 +55,14 @@ static int by_seconds(const void *a, const void *b) {
 
 /* Draw and gather as dqn_replay_sample enqueues them, but without the state that an update ends. */
 static enum dqn_status draw(struct dqn_trainer *t, struct dqn_queue *q) {
-    const struct dqn_backend *backend = q->device->backend;
     struct dqn_replay_batch batch;
     struct dqn_draw_args draw;
     struct dqn_gather_args gather;
     struct dqn_priority_args priority;
     bool gathered = false;
     DQN_CHECK(dqn_replay_describe(t->replay, &batch, &draw, &gather, &priority));
-    if (backend->sampler->draw_gather != NULL) {
-        DQN_TRY(backend->sampler->draw_gather(q, &draw, &gather, &gathered));
-    } else {
-        DQN_TRY(backend->sampler->draw(q, &draw));
-    }
-    return gathered ? DQN_OK : backend->replay->gather(q, &gather);
+    DQN_TRY(dqn_draw(q, &draw, &gather, &gathered));
+    return gathered ? DQN_OK : q->device->backend->replay->gather(q, &gather);
 }
 
 static enum dqn_status run_draws(void *context, struct dqn_queue *q) {

@@ -316,7 +316,6 @@ bool dqn_replay_describe(struct dqn_replay *r, struct dqn_replay_batch *batch,
 
 static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q, size_t slot,
                                        struct dqn_replay_batch *batch) {
-    const struct dqn_backend *backend = r->device->backend;
     struct dqn_queue *home = home_queue(r, q);
     fill_batch(r, slot, batch);
     if (r->staging != NULL) {
@@ -325,14 +324,12 @@ static enum dqn_status draw_and_gather(struct dqn_replay *r, struct dqn_queue *q
     const struct dqn_draw_args draw = draw_args(r, batch);
     const struct dqn_gather_args gather = gather_args(r, batch);
     bool gathered = false;
-    if (!r->drawn && backend->sampler->draw_gather != NULL) {
-        DQN_TRY(backend->sampler->draw_gather(home, &draw, &gather, &gathered));
-    } else if (!r->drawn) {
-        DQN_TRY(backend->sampler->draw(home, &draw));
+    if (!r->drawn) {
+        DQN_TRY(dqn_draw(home, &draw, &gather, &gathered));
     }
     r->drawn = true;
     if (!gathered) {
-        DQN_TRY(backend->replay->gather(home, &gather));
+        DQN_TRY(r->device->backend->replay->gather(home, &gather));
     }
     r->drawn = false;
     return r->staging != NULL ? dqn_staging_give_batch(r->staging, q, slot, batch) : DQN_OK;

@@ -33,17 +33,15 @@ struct outcome {
 static struct outcome try_run(const char *fault, const char *device, size_t n, const char *a,
                               const char *b, const char *folder) {
     const char *set[4 + SHORT_SETS] = {device, "replay.beta.start=0", a, b};
-    struct dqn_config *config = calloc(1, sizeof *config);
+    const struct dqn_trainer_options options = {.folder = folder, .quiet = true};
     struct dqn_trainer *t = NULL;
     struct outcome outcome = {.status = DQN_OK};
     bool stopped = false;
     n = shorten(run_cartpole, set, 2 + n);
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
-    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
     if (fault != NULL) {
         setenv("DQN_TEST_FAULT", fault, 1);
     }
-    outcome.status = dqn_trainer_create(&t, &options);
+    outcome.status = run_create(&t, run_cartpole, n, set, options);
     if (outcome.status == DQN_OK) {
         outcome.status = dqn_trainer_run(t, &stopped);
         outcome.cpu = t->place.cpu;
@@ -54,7 +52,6 @@ static struct outcome try_run(const char *fault, const char *device, size_t n, c
     dqn_trainer_destroy(t); /* before the text is read, as programs do, and with the fault */
     snprintf(outcome.error, sizeof outcome.error, "%s", dqn_error_text());
     unsetenv("DQN_TEST_FAULT");
-    free(config);
     return outcome;
 }
 
@@ -175,15 +172,13 @@ static void runs_equal(const char *fault, const char *what, const char *replay_d
     const char *overrides[6 + SHORT_SETS] = {"device=cuda",  "replay.beta.start=0", kinds[kind][0],
                                              kinds[kind][1], kinds[kind][2],        replay_device};
     const size_t n = shorten(run_cartpole, overrides, 6);
-    struct dqn_config *config = calloc(1, sizeof *config);
+    const struct dqn_trainer_options options = {.folder = folder, .quiet = true};
     struct dqn_trainer *t = NULL;
     bool stopped = false;
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, overrides));
-    const struct dqn_trainer_options options = {.config = config, .folder = folder, .quiet = true};
     if (fault != NULL) {
         setenv("DQN_TEST_FAULT", fault, 1);
     }
-    OK(dqn_trainer_create(&t, &options));
+    OK(run_create(&t, run_cartpole, n, overrides, options));
     OK(dqn_trainer_run(t, &stopped));
     unsetenv("DQN_TEST_FAULT");
     cr_expect_eq(dqn_replay_device(t->replay) != &t->device, apart, "%s", what);
@@ -193,7 +188,6 @@ static void runs_equal(const char *fault, const char *what, const char *replay_d
     cr_expect_eq(dqn_collector_is_composed(t->collector), refuses(fault, "k_step_cartpole"), "%s",
                  what);
     dqn_trainer_destroy(t);
-    free(config);
     char why[512];
     cr_expect(!exact || h5_equal_but_config(run_file(reference, "epoch-000003.h5"),
                                             run_file(folder, "epoch-000003.h5"), why, sizeof why),
@@ -381,16 +375,13 @@ static void loses_the_context(const char *kernel, const char *phase) {
     run.stop_at = run_steps(1500);
     run_train(&run);
     const char *left = run_file(folder, "epoch-000001-partial.h5");
-    struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     bool stopped = false;
     char fault[64];
     const char *set[1 + SHORT_SETS] = {"device=cuda"};
     const size_t n = shorten(run_cartpole, set, 1);
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
-    const struct dqn_trainer_options options = {
-        .config = config, .folder = folder, .resume = left, .quiet = true};
-    OK(dqn_trainer_create(&t, &options));
+    const struct dqn_trainer_options options = {.folder = folder, .resume = left, .quiet = true};
+    OK(run_create(&t, run_cartpole, n, set, options));
     snprintf(fault, sizeof fault, "illegal:%s", kernel);
     setenv("DQN_TEST_FAULT", fault, 1);
     const enum dqn_status status = dqn_trainer_run(t, &stopped);
@@ -401,7 +392,6 @@ static void loses_the_context(const char *kernel, const char *phase) {
     cr_expect_not_null(strstr(dqn_error_text(), "lost"), "%s", dqn_error_text());
     cr_expect_not_null(strstr(dqn_error_text(), phase), "%s", dqn_error_text());
     cr_expect(begins_with_a_phase(dqn_error_text()), "%s", dqn_error_text());
-    free(config);
     OK(dqn_checkpoint_verify(left));
     FILE *next = fopen(run_file(folder, "epoch-000002.h5"), "rb");
     cr_expect_null(next, "nothing is written");
@@ -458,16 +448,14 @@ static void fail_waits(void *context, const double *row) {
 Test(cuda_fallback, device_fails_during_a_save) {
     need_gpu();
     const char *folder = run_folder();
-    struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     bool stopped = false;
     const char *set[3 + SHORT_SETS] = {"device=cuda", "eval.every_epochs=5"};
     size_t n = shorten(run_cartpole, set, 2);
     set[n++] = is_reduced() ? "train.env_steps=200" : "train.env_steps=1000"; /* one epoch */
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
     const struct dqn_trainer_options options = {
-        .config = config, .folder = folder, .quiet = true, .on_epoch = fail_waits};
-    OK(dqn_trainer_create(&t, &options));
+        .folder = folder, .quiet = true, .on_epoch = fail_waits};
+    OK(run_create(&t, run_cartpole, n, set, options));
     const enum dqn_status status = dqn_trainer_run(t, &stopped);
     unsetenv("DQN_TEST_FAULT");
     cr_expect_eq(dqn_status_exit_code(status), 4, "%d: %s", (int)status, dqn_error_text());
@@ -476,7 +464,6 @@ Test(cuda_fallback, device_fails_during_a_save) {
     FILE *file = fopen(run_file(folder, "epoch-000001.h5"), "rb");
     cr_expect_null(file, "nothing is written");
     dqn_trainer_destroy(t);
-    free(config);
     run_remove(folder);
 }
 

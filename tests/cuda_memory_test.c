@@ -6,22 +6,6 @@
 
 #include <inttypes.h>
 
-static struct dqn_trainer *create(const char *text, size_t n, const char *const *set,
-                                  const char *folder, void (*on_epoch)(void *, const double *),
-                                  void *context) {
-    struct dqn_config *config = calloc(1, sizeof *config);
-    struct dqn_trainer *t = NULL;
-    OK(dqn_config_parse(config, "test", ".", text, n, set));
-    const struct dqn_trainer_options options = {.config = config,
-                                                .folder = folder,
-                                                .quiet = true,
-                                                .on_epoch = on_epoch,
-                                                .context = context};
-    OK(dqn_trainer_create(&t, &options));
-    free(config);
-    return t;
-}
-
 /* ---- the plan -----------------------------------------------------------------------------------
  */
 
@@ -34,9 +18,11 @@ static void takes_its_plan(size_t capacity, bool saves) {
     char rows[64];
     snprintf(rows, sizeof rows, "replay.capacity=%zu", capacity);
     const char *const set[] = {"device=cuda", rows};
-    const char *folder = saves ? run_folder() : NULL;
+    const struct dqn_trainer_options options = {.folder = saves ? run_folder() : NULL,
+                                                .quiet = true};
+    struct dqn_trainer *t = NULL;
     const uint64_t before = free_on_gpu();
-    struct dqn_trainer *t = create(run_trading, 2, set, folder, NULL, NULL);
+    OK(run_create(&t, run_trading, 2, set, options));
     const uint64_t after = free_on_gpu(), said = dqn_trainer_device_bytes(t);
     const uint64_t planned = dqn_arena_planned_bytes(t->arena, &t->device);
     const uint64_t copy = dqn_checkpoint_bytes(t->arena, true), least = (uint64_t)425 * capacity;
@@ -49,7 +35,7 @@ static void takes_its_plan(size_t capacity, bool saves) {
                   said, (int64_t)(before - after));
     dqn_trainer_destroy(t);
     if (saves) {
-        run_remove(folder);
+        run_remove(options.folder);
     }
 }
 
@@ -58,7 +44,10 @@ Test(cuda_memory, a_run_takes_what_it_says) {
     const struct sizes capacities = SIZES(all, few);
     need_gpu();
     const char *const set[] = {"device=cuda"};
-    dqn_trainer_destroy(create(run_trading, 1, set, NULL, NULL, NULL));
+    const struct dqn_trainer_options options = {.quiet = true};
+    struct dqn_trainer *first = NULL;
+    OK(run_create(&first, run_trading, 1, set, options));
+    dqn_trainer_destroy(first);
     for (size_t i = 0; i < capacities.n; i++) {
         takes_its_plan(capacities.v[i], false);
         takes_its_plan(capacities.v[i], true);
@@ -112,8 +101,10 @@ Test(cuda_memory, flat_over_a_thousand_epochs, .timeout = 300) {
     struct watch watch = {.from = reduced(100, 50)};
     bool stopped = false;
     need_gpu();
-    const char *folder = run_folder();
-    struct dqn_trainer *t = create(run_cartpole, DQN_COUNT_OF(set), set, folder, look, &watch);
+    const struct dqn_trainer_options options = {
+        .folder = run_folder(), .quiet = true, .on_epoch = look, .context = &watch};
+    struct dqn_trainer *t = NULL;
+    OK(run_create(&t, run_cartpole, DQN_COUNT_OF(set), set, options));
     watch.trainer = t;
     const double began = dqn_clock_s();
     OK(dqn_trainer_run(t, &stopped));
@@ -127,5 +118,5 @@ Test(cuda_memory, flat_over_a_thousand_epochs, .timeout = 300) {
     cr_expect_leq(fabs((double)end - (double)watch.free_then), FLAT_BYTES);
     cr_expect_leq(watch.most - watch.least, FLAT_BYTES, "also in between");
     dqn_trainer_destroy(t);
-    run_remove(folder);
+    run_remove(options.folder);
 }

@@ -180,7 +180,6 @@ static inline enum dqn_status store_draw(const struct store *s, struct dqn_queue
 /* Draws a batch and gathers it, in one go where the side offers that. `batch` has the outputs. */
 static inline enum dqn_status store_draw_gather(const struct store *s, struct dqn_queue *q,
                                                 struct dqn_gather_args batch) {
-    const struct dqn_sampler_ops *ops = s->side->backend->sampler;
     const struct dqn_draw_args draw = {.sampler = s->sampler,
                                        .agents = s->agents->data,
                                        .counters = s->counters->data,
@@ -200,8 +199,7 @@ static inline enum dqn_status store_draw_gather(const struct store *s, struct dq
                                    .discounts = s->discounts->data,
                                    .dones = s->dones->data};
     batch.index = s->index->data;
-    DQN_TRY(ops->draw_gather != NULL ? ops->draw_gather(q, &draw, &batch, &gathered)
-                                     : ops->draw(q, &draw));
+    DQN_TRY(dqn_draw(q, &draw, &batch, &gathered));
     return gathered ? DQN_OK : s->side->backend->replay->gather(q, &batch);
 }
 

@@ -94,22 +94,18 @@ static void check_times(void *context, const double *row) {
 
 /* Where an epoch's time goes, as dqn-bench epoch tells it. */
 Test(replay_apart, times_of_an_epoch) {
-    struct dqn_config *config = calloc(1, sizeof *config);
     const char *const set[] = {"device=cpu"};
     struct seen_epoch seen = {0};
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, 1, set));
-    const struct dqn_trainer_options options = {.config = config,
-                                                .quiet = true,
+    const struct dqn_trainer_options options = {.quiet = true,
                                                 .replay_apart = true,
                                                 .late_queue = true,
                                                 .on_epoch = check_times,
                                                 .context = &seen};
     bool stopped = true;
-    OK(dqn_trainer_create(&seen.trainer, &options));
+    OK(run_create(&seen.trainer, run_cartpole, 1, set, options));
     OK(dqn_trainer_run(seen.trainer, &stopped));
     cr_expect_eq(seen.n, 3);
     dqn_trainer_destroy(seen.trainer);
-    free(config);
 }
 
 /* ---- a replay that fails ------------------------------------------------------------------------
@@ -360,14 +356,12 @@ static enum dqn_status much_memory(const struct dqn_device *device, uint64_t *av
  * line of the plan say so. A late CPU queue that could capture stands in for a GPU. */
 Test(memory_plan, counts_the_checkpoints_copy) {
     const char *folder = run_folder();
-    struct dqn_config *config = calloc(1, sizeof *config);
     struct dqn_trainer *t = NULL;
     char line[512];
     const char *const set[] = {"device=cpu"};
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, 1, set));
     const struct dqn_trainer_options options = {
-        .config = config, .folder = folder, .quiet = true, .late_queue = true};
-    OK(dqn_trainer_create(&t, &options));
+        .folder = folder, .quiet = true, .late_queue = true};
+    OK(run_create(&t, run_cartpole, 1, set, options));
     const uint64_t planned = dqn_arena_planned_bytes(t->arena, &t->device);
     cr_expect_eq(dqn_trainer_device_bytes(t), planned, "a CPU has no copy");
     cr_expect_eq(dqn_saver_wanted_bytes(t), 0);
@@ -401,7 +395,6 @@ Test(memory_plan, counts_the_checkpoints_copy) {
     dqn_info_to(stderr);
     fclose(said);
     dqn_trainer_destroy(t);
-    free(config);
     run_remove(folder);
 }
 
@@ -426,13 +419,8 @@ Test(memory_plan, says_what_does_not_fit) {
 
 static enum dqn_status create(const char *const *set, size_t n, size_t n_agents,
                               struct dqn_trainer **out) {
-    struct dqn_config *config = calloc(1, sizeof *config);
-    OK(dqn_config_parse(config, "test", ".", run_cartpole, n, set));
-    const struct dqn_trainer_options options = {
-        .config = config, .n_agents = n_agents, .quiet = true};
-    const enum dqn_status status = dqn_trainer_create(out, &options);
-    free(config);
-    return status;
+    const struct dqn_trainer_options options = {.n_agents = n_agents, .quiet = true};
+    return run_create(out, run_cartpole, n, set, options);
 }
 
 /* Replays of more than 50 GB each, 1000 of them: refused before anything is allocated. */

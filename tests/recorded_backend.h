@@ -9,6 +9,7 @@
 
 #include "backend.h"
 #include "replay_parts.h"
+#include "run_fixture.h"
 #include "status_checks.h"
 #include "trainer_parts.h"
 
@@ -142,15 +143,11 @@ static inline void recorded_make(const char *name) {
 static inline struct dqn_trainer *recorded_trainer(const char *text, const char *key,
                                                    struct dqn_trainer_options options,
                                                    void (*make)(void), bool refuge) {
-    struct dqn_config *config = calloc(1, sizeof *config);
     const struct dqn_device_options cpu = {.threads = 1};
     struct dqn_trainer *t = NULL;
     const char *const set[] = {"device=cpu", key};
-    OK(dqn_config_parse(config, "test", ".", text, 2, set));
-    options.config = config;
     options.quiet = true;
-    OK(dqn_trainer_create(&t, &options));
-    free(config);
+    OK(run_create(&t, text, 2, set, options));
     make();
     t->device.backend = &recorded.backend;
     if (refuge) {

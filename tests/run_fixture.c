@@ -9,7 +9,6 @@
 #include "agents.h"
 #include "h5_compare.h"
 #include "remove_tree.h"
-#include "trainer.h"
 
 const char run_cartpole[] =
     "env: {name: cartpole, lanes: 4}\n"
@@ -43,6 +42,17 @@ static struct dqn_config *load(const struct run *run) {
         dqn_config_parse(config, "test", ".", run->text, run->n_overrides + 1, overrides);
     cr_assert_eq(status, DQN_OK, "%s", dqn_error_text());
     return config;
+}
+
+enum dqn_status run_create(struct dqn_trainer **out, const char *text, size_t n,
+                           const char *const *set, struct dqn_trainer_options options) {
+    struct dqn_config *config = calloc(1, sizeof *config);
+    cr_assert_eq(dqn_config_parse(config, "test", ".", text, n, set), DQN_OK, "%s",
+                 dqn_error_text());
+    options.config = config;
+    const enum dqn_status status = dqn_trainer_create(out, &options);
+    free(config);
+    return status;
 }
 
 void run_train(const struct run *run) {

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer.h"
+
 /* Seconds on one core each; without a device key. */
 extern const char run_cartpole[];
 extern const char run_trading[];
@@ -23,6 +25,10 @@ struct run {
     bool apart; /* the replay on a CPU device of its own */
 };
 
+/* A trainer of `text` with n overrides; `options` without the configuration. The status is the
+ * caller's business. */
+enum dqn_status run_create(struct dqn_trainer **out, const char *text, size_t n,
+                           const char *const *set, struct dqn_trainer_options options);
 /* Trains; every failure fails the test. */
 void run_train(const struct run *run);
 /* A fresh folder under /tmp; its name is leaked on purpose, the test's process ends soon. */
