@@ -12,7 +12,10 @@ static const char text[] =
     "train: {env_steps: 200000, epoch_steps: 12800, learning_starts: 1000, replay_ratio: 0.03125}\n"
     "eval: {episodes: 4}\n";
 
+/* Skips where times mean nothing: without a GPU, and reduced. */
 static struct dqn_config *load(void) {
+    need_gpu();
+    skip_reduced("nothing but times");
     struct dqn_config *config = calloc(1, sizeof *config);
     cr_assert_not_null(config);
     OK(dqn_config_parse(config, "test", ".", text, 0, NULL));
@@ -24,8 +27,6 @@ static void is_share(double value, const char *what) {
 }
 
 Test(cuda_bench, step) {
-    need_gpu();
-    skip_reduced("nothing but times");
     struct dqn_config *config = load();
     struct dqn_bench_result r;
     OK(dqn_bench_step(config, 1, &r));
@@ -41,8 +42,6 @@ Test(cuda_bench, step) {
 }
 
 Test(cuda_bench, collect) {
-    need_gpu();
-    skip_reduced("nothing but times");
     struct dqn_config *config = load();
     struct dqn_bench_result r;
     OK(dqn_bench_collect(config, 2, &r));
@@ -53,8 +52,6 @@ Test(cuda_bench, collect) {
 }
 
 Test(cuda_bench, epoch) {
-    need_gpu();
-    skip_reduced("nothing but times");
     struct dqn_config *config = load();
     struct dqn_bench_epoch_result r[2];
     OK(dqn_bench_epoch(config, &r[0], &r[1]));

@@ -190,11 +190,8 @@ static void saved_equal(const struct rig *a, const struct rig *b, const char *wh
         }
         const struct dqn_buffer *y = dqn_arena_find(b->arena, x->name);
         cr_assert(y != NULL && x->bytes == y->bytes, "%s", x->name);
-        unsigned char *p = side_get(a->side, x), *q = side_get(b->side, y);
-        size_t at = 0;
-        while (at < x->bytes && p[at] == q[at]) {
-            at++;
-        }
+        void *p = side_get(a->side, x), *q = side_get(b->side, y);
+        const size_t at = first_difference(p, q, x->bytes);
         cr_assert_eq(at, x->bytes, "%s: %s differs at byte %zu of %zu", what, x->name, at,
                      x->bytes);
         free(p);

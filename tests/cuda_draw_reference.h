@@ -37,6 +37,17 @@ static inline float *random_priorities(uint64_t sequence, size_t n_agents, size_
     return priorities;
 }
 
+/* Makes n masses probabilities. */
+static inline void normalise(double *p, size_t n) {
+    double total = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += p[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        p[i] /= total;
+    }
+}
+
 /* Inclusive sums of the leaves of n priorities. */
 static inline void sum_leaves(const float *priorities, uint64_t *sums, size_t n) {
     uint64_t sum = 0;

@@ -201,14 +201,21 @@ static inline void mirror_free(struct pair *pair, struct mirror *m) {
     }
 }
 
+/* The first of n bytes that differs; n where none does. */
+static inline size_t first_difference(const void *a, const void *b, size_t n) {
+    const unsigned char *x = a, *y = b;
+    size_t i = 0;
+    while (i < n && x[i] == y[i]) {
+        i++;
+    }
+    return i;
+}
+
 /* Bytes [first, first + n) agree on both sides. */
 static inline void mirror_equal_part(struct pair *pair, const struct mirror *m, size_t first,
                                      size_t n, const char *what) {
     unsigned char *cpu = mirror_get(pair, m, CPU), *gpu = mirror_get(pair, m, GPU);
-    size_t i = first;
-    while (i < first + n && cpu[i] == gpu[i]) {
-        i++;
-    }
+    const size_t i = first + first_difference(cpu + first, gpu + first, n);
     cr_assert_eq(i, first + n, "%s: byte %zu differs, float %g on the CPU, %g on the GPU", what, i,
                  (double)((float *)cpu)[i / 4], (double)((float *)gpu)[i / 4]);
     free(cpu);

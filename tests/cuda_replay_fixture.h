@@ -239,11 +239,8 @@ static inline void stores_agree(const struct store *a, const struct store *b, co
     const struct dqn_buffer *x = dqn_arena_find(a->arena, name),
                             *y = dqn_arena_find(b->arena, name);
     cr_assert(x != NULL && y != NULL && x->bytes == y->bytes && x->dtype == y->dtype, "%s", name);
-    unsigned char *p = store_get(a, x), *r = store_get(b, y);
-    size_t i = 0;
-    while (i < x->bytes && p[i] == r[i]) {
-        i++;
-    }
+    void *p = store_get(a, x), *r = store_get(b, y);
+    const size_t i = first_difference(p, r, x->bytes);
     const size_t element = i / dqn_dtype_bytes(x->dtype);
     cr_assert_eq(i, x->bytes, "%s: %s[%zu] differs (%s against %s)", what, name, element,
                  a->side->backend->name, b->side->backend->name);

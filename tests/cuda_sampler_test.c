@@ -46,7 +46,7 @@ static int by_rank(const void *a, const void *b) {
 
 /* Probability of each of n rows; the caller frees it. */
 static double *probabilities(const struct kind *kind, const float *priorities, size_t n) {
-    double *p = malloc(n * sizeof *p), total = 0;
+    double *p = malloc(n * sizeof *p);
     struct ranked_row *rows = malloc(n * sizeof *rows);
     for (size_t i = 0; i < n; i++) {
         rows[i] = (struct ranked_row){priorities[i], i};
@@ -58,12 +58,7 @@ static double *probabilities(const struct kind *kind, const float *priorities, s
             p[rows[r].row] = pow((double)r + 1, -0.6);
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        total += p[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        p[i] /= total;
-    }
+    normalise(p, n);
     free(rows);
     return p;
 }

@@ -124,14 +124,11 @@ static float *lasting_priorities(const struct rig *r, const float *values, size_
 
 /* Probability of each of n rows; the caller frees it. */
 static double *probabilities(const float *priorities, size_t n) {
-    double *p = malloc(n * sizeof *p), total = 0;
+    double *p = malloc(n * sizeof *p);
     for (size_t i = 0; i < n; i++) {
         p[i] = nearbyint((double)priorities[i] * 1048576);
-        total += p[i];
     }
-    for (size_t i = 0; i < n; i++) {
-        p[i] /= total;
-    }
+    normalise(p, n);
     return p;
 }
 

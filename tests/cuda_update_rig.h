@@ -260,12 +260,9 @@ static inline void sums_hold(struct rig *r, uint64_t rows) {
 
 /* A buffer of two rigs holds the same bytes. */
 static inline void expect_equal(const struct rig *a, const struct rig *b, const char *name) {
-    unsigned char *x = get(a, name), *y = get(b, name);
+    void *x = get(a, name), *y = get(b, name);
     const size_t bytes = dqn_arena_find(a->arena, name)->bytes;
-    size_t i = 0;
-    while (i < bytes && x[i] == y[i]) {
-        i++;
-    }
+    const size_t i = first_difference(x, y, bytes);
     cr_assert_eq(i, bytes, "%s: byte %zu of %zu differs, batch %zu", name, i, bytes, a->kind.batch);
     free(x);
     free(y);
